@@ -12,6 +12,7 @@ use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{Dir, DirectoryLock, File, FileSystem, JournalMode, JournalOptions, Options, RenameMode, create_journal};
 use f2fs_sync::PlainArc;
 
+use super::apart::Apart;
 use super::{Subject, Work, Workload};
 
 /// Blocks of the volume: 16 GiB, of which the memory that is written is there.
@@ -39,7 +40,7 @@ pub(super) struct Files {
 }
 
 fn volume(subject: &Subject, files: u64) -> FileSystem {
-    let device = PlainArc::new(MemoryDevice::new(BLOCKS));
+    let device = PlainArc::new(Apart(MemoryDevice::new(BLOCKS)));
     format(&*device, &FormatOptions::default()).expect("the device is large enough");
     let cached = NonZeroUsize::MIN.saturating_add(files as usize * 2 + 65_536);
     let volume = VolumeOptions::new().nid_policy(subject.policy).node_cache(cached).dirty_nodes(u64::MAX);

@@ -4,11 +4,13 @@
 //! | File | What it is |
 //! |---|---|
 //! | `workload.rs` | the workloads by name, and what one of their operations takes on one thread |
+//! | `apart.rs` | the device below the files |
 //! | `files.rs` | those on files, as FxMark has them |
 //! | `nids.rs` | those on the table of nodes alone |
 //! | `locks.rs` | counters and locks whose behaviour is known |
 //! | `real.rs` | their measurement on threads |
 
+mod apart;
 mod files;
 mod locks;
 mod nids;

@@ -23,17 +23,19 @@
 use std::fmt;
 use std::ops::RangeBounds;
 
-use f2fs_sync::{Mutex, OnceLock, PlainArc};
+use f2fs_sync::atomic::Ordering::SeqCst;
+use f2fs_sync::{Mutex, OnceLock, PlainArc, protocol_value};
 
 use crate::claim::Claim;
 use crate::directory::{Directory, Line};
 use crate::fast::{EXCLUSIVE, SHARED};
+use crate::geometry::BLOCKS_PER_WORD;
 use crate::guard::{ExclusiveGuard, OwnedGuard, SharedGuard};
 use crate::hull::Hull;
 use crate::queue::Queue;
 use crate::range::BlockRange;
 use crate::wait::{LockError, Wait, WaitStats};
-use crate::word::Mode;
+use crate::word::{self, Mode};
 
 /// The lock table of one file: shared and exclusive locks on ranges of blocks.
 ///
@@ -184,6 +186,20 @@ impl ExtentTable {
         } else {
             None
         }
+    }
+
+    /// Whether somebody may have this block exclusively. Asking writes no cache line, and never waits.
+    ///
+    /// After a `false` the caller sees all that was done under those exclusive locks of the block which began before
+    /// something that the caller had already seen: they have ended.
+    #[inline]
+    #[must_use]
+    pub fn may_be_written(&self, block: u64) -> bool {
+        let Some(range) = BlockRange::of(block..=block) else { return true };
+        let word = self.word(block / BLOCKS_PER_WORD).map_or(0, |word| word.load(SeqCst));
+        let at = block % BLOCKS_PER_WORD;
+        word::excludes(word, word::mask(at, at), Mode::Shared)
+            || protocol_value!("covering_writer_not_looked_for", !self.hull.misses(range), false)
     }
 
     /// How much waiting there has been.

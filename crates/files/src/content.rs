@@ -5,7 +5,7 @@
 //!
 //! | Who | locks (before the gate) |
 //! |---|---|
-//! | read | the blocks it reads, shared |
+//! | read | the blocks it reads, shared; none if it is inside one block, knows its address, and nobody writes it |
 //! | write | the blocks it writes, exclusively; the whole file as long as the data stands in the inode |
 //! | append, truncate | exclusively from the block of the old or new end on, to infinity |
 //! | allocate, punch, zero | its blocks exclusively, to infinity if the file grows; the whole file as long as the data stands in the inode |

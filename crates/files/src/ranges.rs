@@ -85,6 +85,17 @@ impl Ranges {
         }
     }
 
+    /// Whether somebody may be writing the block ([`ExtentTable::may_be_written`]).
+    #[inline]
+    pub(crate) fn may_be_written(&self, block: u64) -> bool {
+        match self {
+            Ranges::Extent(table) => table.may_be_written(block),
+            // Its readers exclude each other: that is what it is there for.
+            #[cfg(feature = "baselines")]
+            Ranges::Btree(_) => true,
+        }
+    }
+
     /// The blocks, to read, unless that needs waiting.
     #[inline]
     pub(crate) fn try_shared(&self, first: u64, last: u64) -> Option<RangeGuard<'_>> {

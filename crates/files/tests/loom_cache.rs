@@ -6,6 +6,9 @@
 //! mutant: cache_renewed_before_it_is_empty, killed by: two_find_a_block_where_it_was_moved
 //! mutant: cache_refreshed, killed by: two_find_a_block_where_it_was_moved
 //! mutant: move_counted, killed by: a_block_is_read_while_it_moves
+//! mutant: unlocked_read_ignores_writers, killed by: a_block_is_read_while_it_grows
+//! mutant: unlocked_read_looks_once, killed by: a_block_is_read_while_it_grows
+//! mutant: covering_writer_not_looked_for, killed by: a_block_is_read_while_somebody_appends
 //! ```
 #![cfg(loom)]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
@@ -125,5 +128,55 @@ fn two_find_a_block_where_it_was_moved() {
         assert_eq!(byte(&file, 0), 1);
         reader.join().unwrap();
         drop(small);
+    });
+}
+
+/// `/file` has a block and a half.
+fn image_of_one_and_a_half() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        image(|fs| {
+            fs.create_file("/file", 0o644).unwrap().write_at(&[1; BLOCK + BLOCK / 2], 0).unwrap();
+        })
+    })
+}
+
+/// A reader of a block that it does not lock, and one that writes its second half: the reader finds the half that was
+/// there, or both.
+fn read_while_written(name: &str, write: fn(&File)) {
+    image_of_one_and_a_half();
+    let setup = || {
+        let small = Small::open(image_of_one_and_a_half());
+        let file = Arc::new(small.fs.open_file("/file").unwrap());
+        assert_eq!(file.read_at(&mut [0; BLOCK], BLOCK as u64).unwrap(), BLOCK / 2);
+        (small, file)
+    };
+    model::large(name, 2, setup, move |(small, file)| {
+        let other = Arc::clone(&file);
+        let reader = model::spawn(move || {
+            let mut bytes = [0; BLOCK];
+            (other.read_at(&mut bytes, BLOCK as u64).unwrap(), bytes)
+        });
+        write(&file);
+        let (len, bytes) = reader.join().unwrap();
+        model::judge();
+        assert!(len == BLOCK / 2 || len == BLOCK, "{len}");
+        let (old, new) = bytes[..len].split_at(BLOCK / 2);
+        assert!(old.iter().all(|byte| *byte == 1) && new.iter().all(|byte| *byte == 9), "what nobody wrote");
+        drop(small);
+    });
+}
+
+#[test]
+fn a_block_is_read_while_it_grows() {
+    read_while_written("a_block_is_read_while_it_grows", |file| {
+        assert_eq!(file.write_at(&[9; BLOCK / 2], (BLOCK + BLOCK / 2) as u64).unwrap(), BLOCK / 2);
+    });
+}
+
+#[test]
+fn a_block_is_read_while_somebody_appends() {
+    read_while_written("a_block_is_read_while_somebody_appends", |file| {
+        assert_eq!(file.append(&[9; BLOCK / 2]).unwrap(), (BLOCK + BLOCK / 2) as u64);
     });
 }

@@ -3,11 +3,12 @@
 //! Without a page cache blocks come from the device, in requests as long as the blocks follow each other there. A read
 //! of blocks whose addresses are known (`f2fs_extent::AddressCache`) locks its range, passes the gate, and reads: it
 //! touches no node, allocates nothing if it is short, and writes no cache line that a reader of another part of the
-//! file writes.
+//! file writes. If it is inside one block and nobody writes that, it locks no range either, and readers of the same
+//! block write no common line.
 
 use f2fs_device::{AlignedBuf, BlockDevice, Request};
 use f2fs_format::{BLOCK_BYTES, BlockAddr, Corruption};
-use f2fs_sync::protocol_step;
+use f2fs_sync::{protocol_step, protocol_value};
 
 use crate::FsError;
 use crate::content::Content;
@@ -32,6 +33,9 @@ impl FileData<'_> {
     /// Reads up to `buf.len()` bytes at `offset`; returns how many there were before the end of the file.
     pub(crate) fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, FsError> {
         let content = self.content(inode);
+        if let Some(len) = self.read_unlocked(inode, content, offset, buf)? {
+            return Ok(len);
+        }
         let Some(readable) = content.lock_to_read(offset, buf.len()) else { return Ok(0) };
         let buf = &mut buf[..readable.len];
         // With the range locked data does not leave the inode.
@@ -47,7 +51,7 @@ impl FileData<'_> {
             self.read_inline(inode, offset, buf)?;
             return Ok(buf.len());
         }
-        protocol_step!("cache_refreshed", content.cache.refresh(self.volume.moves(inode.ino)));
+        self.refresh(inode, content);
         let (first, last) = blocks_of(offset, buf.len());
         if last - first < requests::LONGEST
             && let Some(run) = self.single_run(inode, content, first, last)?
@@ -57,6 +61,46 @@ impl FileData<'_> {
         }
         self.read_long(inode, content, offset, buf)?;
         Ok(buf.len())
+    }
+
+    /// Reads a part of one block whose address is known, without locking it: readers of the same block write no common
+    /// line. `None` if it has to be locked.
+    ///
+    /// Looked at are, in this order, the size, the address, whether somebody may be writing the block, and the address
+    /// again. A writer that raised this size, or stored the address before its data was there, had the block when that
+    /// was seen. Nobody has it afterwards, so that writer has ended, and the second look finds what it left: the same
+    /// address, or the block is locked after all. What an address names does not change while the gate is held.
+    fn read_unlocked(
+        &self,
+        inode: &Inode,
+        content: &Content,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<Option<usize>, FsError> {
+        let size = content.size();
+        if buf.is_empty() || offset >= size || self.0.pages.is_on() || content.is_inline() {
+            return Ok(None);
+        }
+        let len = buf.len().min(usize::try_from(size - offset).unwrap_or(usize::MAX));
+        let (block, last) = blocks_of(offset, len);
+        if block != last {
+            return Ok(None);
+        }
+        let _gate = self.volume.begin_read();
+        self.refresh(inode, content);
+        let Some(run) = content.cache.run(block, block) else { return Ok(None) };
+        let addr = BlockAddr(run.addr);
+        if !addr.is_real() || !self.volume.geometry().in_main(addr) {
+            return Ok(None);
+        }
+        if protocol_value!("unlocked_read_ignores_writers", content.ranges.may_be_written(block), false) {
+            return Ok(None);
+        }
+        if protocol_value!("unlocked_read_looks_once", content.cache.run(block, block) != Some(run), false) {
+            return Ok(None);
+        }
+        self.read_short(offset, &mut buf[..len], block, Mapping { addr, len: 1 })?;
+        Ok(Some(len))
     }
 
     /// The same into memory that the device can transfer to: what lies in one piece there is not copied.
@@ -69,7 +113,7 @@ impl FileData<'_> {
             // Dirty pages are newer than the device.
             let dirty = inode.pages().is_some_and(|pages| pages.is_dirty_in(first, last));
             if !dirty && !content.is_inline() && last - first < DIRECT && last - first + 1 == buf.blocks() as u64 {
-                content.cache.refresh(self.volume.moves(inode.ino));
+                self.refresh(inode, content);
                 if let Some(run) = self.single_run(inode, content, first, last)?
                     && run.addr.is_real()
                 {
@@ -80,6 +124,12 @@ impl FileData<'_> {
             }
         }
         self.read_at(inode, offset, buf.as_bytes_mut())
+    }
+
+    /// Forgets addresses of blocks that were moved. The caller holds the gate.
+    #[inline]
+    fn refresh(&self, inode: &Inode, content: &Content) {
+        protocol_step!("cache_refreshed", content.cache.refresh(self.volume.moves(inode.ino)));
     }
 
     /// The run of all these blocks, if they follow each other on the device or are a hole.

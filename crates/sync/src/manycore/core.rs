@@ -150,6 +150,21 @@ pub fn prepare(core: usize, work: impl FnOnce()) {
     PREPARING.set(before);
 }
 
+/// Does work that takes the core no time and moves no line: what hardware of its own does, such as a device. It must
+/// leave no lock taken that other cores take.
+pub fn apart<R>(work: impl FnOnce() -> R) -> R {
+    let core = with(|run, _| run.running.take()).flatten();
+    let result = work();
+    if core.is_some() {
+        RUN.with(|run| {
+            if let Some(run) = run.borrow_mut().as_mut() {
+                run.running = core;
+            }
+        });
+    }
+    result
+}
+
 /// The core that runs; outside of a run, the one that prepares, or the first.
 pub(crate) fn processor() -> usize {
     running().unwrap_or_else(|| PREPARING.get())

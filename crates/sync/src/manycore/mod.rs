@@ -42,6 +42,7 @@
 //! | the home agent prefers cores that are near | too low, for lines that all write |
 //! | capacity of caches, traffic on the links, bandwidth of memory | too high |
 //! | memory behind the value of a lock (entries of a map, bytes of a page), the allocator | too high |
+//! | what runs [`apart`]: transfers of a device in memory take no time | too high |
 //! | where memory stands: all of it is near | too high |
 //! | two threads on one core, clocks that fall when all cores work | too high |
 //!
@@ -65,7 +66,7 @@ mod machine;
 mod outcome;
 mod queues;
 
-pub use self::core::{Pace, boot, lap, now, prepare, run, running, work};
+pub use self::core::{Pace, apart, boot, lap, now, prepare, run, running, work};
 pub use device::Device;
 pub use machine::{Level, Machine, PICOSECONDS};
 pub use outcome::{Hot, Outcome, Spent};
