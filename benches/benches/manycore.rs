@@ -73,7 +73,7 @@ mod played {
     use std::path::PathBuf;
 
     use clap::Parser;
-    use f2fs_benches::manycore::{Curve, Subject, Workload, measure, svg, validate};
+    use f2fs_benches::manycore::{Curve, Subject, Workload, measure, pause, svg, validate};
     use f2fs_nat::Policy;
     use f2fs_sync::manycore::{Hot, Machine};
 
@@ -104,6 +104,9 @@ mod played {
         /// Operations of each core; without it, as many as take 2 ms, between 200 and 4000.
         #[arg(long)]
         operations: Option<u64>,
+        /// A checkpoint of so many new inodes, beside operations of all other cores: how long those wait.
+        #[arg(long)]
+        pause: Option<u64>,
         /// Each point with the costs of lines and system calls halved and doubled as well.
         #[arg(long)]
         band: bool,
@@ -146,6 +149,10 @@ mod played {
         }
         let Some(machine) = Machine::named(&args.machine) else { fail("machines: paper, epyc, this") };
         let Some(policy) = policy(&args.policy) else { fail("policies: sharded, clue, kernel-scan") };
+        if let Some(inodes) = args.pause {
+            show_pauses(&machine, &args.cores, inodes, args.lines);
+            return;
+        }
         let workloads: Vec<Workload> = if args.workload.is_empty() {
             Workload::of_files().collect()
         } else {
@@ -209,6 +216,23 @@ mod played {
             let title = format!("Rate over that of one core, modelled: {}, {}", machine.name, args.policy);
             if let Err(error) = std::fs::write(&file, svg::draw(&title, &curves)) {
                 fail(&format!("{}: {error}", file.display()));
+            }
+        }
+    }
+
+    fn show_pauses(machine: &Machine, cores: &[usize], inodes: u64, lines: bool) {
+        println!("modelled: {}\n", machine.source);
+        println!("cores, checkpoint ms; operations, median, 99.9 %, longest us: alone and during");
+        for cores in cores {
+            let paused = pause::play(machine, *cores, inodes);
+            print!("{cores:>5} {:>9.1}", paused.checkpoint as f64 / 1e6);
+            for pause::Waits { count, median, high, longest } in [&paused.alone, &paused.during] {
+                print!("  {count:>9} {:>7.1} {:>9.1} {:>9.1}", median / 1e3, high / 1e3, longest / 1e3);
+            }
+            println!();
+            if lines {
+                show("places", &paused.outcome.places, paused.outcome.laps);
+                show("locks that are waited for", &paused.outcome.waits, paused.outcome.laps);
             }
         }
     }

@@ -10,7 +10,7 @@ use f2fs::pmem::MemoryRegion;
 use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{Dir, DirectoryLock, File, FileSystem, JournalMode, JournalOptions, Options, RenameMode, create_journal};
-use f2fs_sync::PlainArc;
+use f2fs_sync::{PlainArc, processors};
 
 use super::apart::Apart;
 use super::{Subject, Work, Workload};
@@ -21,8 +21,8 @@ const BLOCKS: u64 = 4 << 20;
 const BLOCK: usize = 4096;
 /// Bytes of each core's part of a shared file, of which the first block is written.
 const PART: u64 = 8 << 20;
-/// Bytes of the journal.
-const JOURNAL: usize = 256 << 20;
+/// Bytes of the journal for each processor of the machine: few checkpoints are needed to make room in it.
+const JOURNAL: usize = 24 << 20;
 /// Files of a directory that is listed, or that files are opened in, for each core.
 const FILES: u64 = 16;
 /// Where files are opened: five directories deep.
@@ -39,7 +39,8 @@ pub(super) struct Files {
     cores: u64,
 }
 
-fn volume(subject: &Subject, files: u64) -> FileSystem {
+/// An empty volume for about so many files.
+pub(crate) fn volume(subject: &Subject, files: u64) -> FileSystem {
     let device = PlainArc::new(Apart(MemoryDevice::new(BLOCKS)));
     format(&*device, &FormatOptions::default()).expect("the device is large enough");
     let cached = NonZeroUsize::MIN.saturating_add(files as usize * 2 + 65_536);
@@ -47,7 +48,7 @@ fn volume(subject: &Subject, files: u64) -> FileSystem {
     let lock = if subject.whole_directory { DirectoryLock::Whole } else { DirectoryLock::Bucket };
     let mut options = Options::new().volume(volume).directory_lock(lock).inode_cache(cached);
     if subject.workload == Workload::Dwsj {
-        let region = MemoryRegion::new(JOURNAL).expect("there is so much memory");
+        let region = MemoryRegion::new(JOURNAL * processors()).expect("there is so much memory");
         let medium = PlainArc::new(RegionMedium::new(region));
         create_journal(device.clone(), medium.clone(), false).expect("it was just made");
         options = options.journal(JournalOptions::new(medium, JournalMode::Journal));

@@ -11,7 +11,7 @@
 //! | `real.rs` | their measurement on threads |
 
 mod apart;
-mod files;
+pub(crate) mod files;
 mod locks;
 mod nids;
 pub mod real;

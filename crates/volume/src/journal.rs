@@ -38,7 +38,7 @@ use f2fs_format::Nid;
 use f2fs_journal::{Error, Journal, SharedMedium};
 use f2fs_segment::Displaced;
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{Arc, GroupCommit, Mutex, OnceLock, PerCore, Striped, protocol_value, stripes_here};
+use f2fs_sync::{Arc, CachePadded, GroupCommit, Mutex, OnceLock, PerCore, Striped, protocol_value, stripes_here};
 
 use crate::node_page::NodePage;
 use crate::synced::Synced;
@@ -79,8 +79,8 @@ pub(crate) struct SyncJournal {
     pub(crate) files: Striped<Mutex<u64>>,
     /// The threads that wait for a flush of the device.
     pub(crate) flushes: GroupCommit<(), Result<(), DeviceError>>,
-    /// Room for roll-forward is counted by one at a time.
-    pub(crate) room: Mutex<()>,
+    /// Room for roll-forward is counted by one at a time. On a line of its own, since each sync reads its neighbours.
+    pub(crate) room: CachePadded<Mutex<()>>,
     /// Half of a lane is full: a checkpoint would make room.
     pub(crate) is_filling: AtomicBool,
     /// Takes no more records: it failed, or the volume is about to be closed.
@@ -112,7 +112,7 @@ impl SyncJournal {
             data,
             files: Striped::new(stripes_here(STRIPES), |_| Mutex::new(0)),
             flushes: GroupCommit::new(),
-            room: Mutex::new(()),
+            room: CachePadded::default(),
             names: NameLog::new(),
             name_syncs: GroupCommit::new(),
             is_filling: AtomicBool::new(false),
