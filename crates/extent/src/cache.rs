@@ -34,6 +34,9 @@
 //!   is seen by B3; one that it installs after B4 is filled with the addresses that B2 left.
 //! - *A changed block* is seen by its next reader, because the range lock hands B3 on to A2. That a fill or a clearing
 //!   of neighbours runs meanwhile does not matter: they store what the slot says, or *unknown*.
+//! - *A reader without its range* looks at the cell, then whether somebody may be writing the block
+//!   ([`may_be_written`](crate::ExtentTable::may_be_written)), then at the cell again, and goes on if nobody may and
+//!   both say the same: so B3 of each writer that it can have seen anything of is behind it.
 //! - *A moved block* leaves a stale cell behind. It is right until its old place is written again, and that is not
 //!   before a checkpoint, which waits for every operation that has begun (the volume's gate). C4 comes before that
 //!   checkpoint, and A1 compares the version: every operation that begins after it drops all cells first. A fill may
