@@ -11,8 +11,8 @@
 //!
 //! Each round runs fio (`--direct=1`; `--ioengine=psync` beside calls, `io_uring` beside queues) and this crate one
 //! after the other, in every second round this crate first; the ratio of a round is ours by fio's. The table shows the
-//! medians, and the least and greatest ratio. Processor time a request (user and system, of the process) is the measure that a busy machine disturbs least;
-//! fio's includes its statistics, and ours the choice of addresses.
+//! medians, and the least and greatest ratio. Processor time a request (user and system, of the process) is the measure
+//! that a busy machine disturbs least; fio's includes its statistics, and ours the choice of addresses.
 //!
 //! Lines marked "own buffers" use the buffers of the queue, which are registered with the ring; lines marked fixedbufs
 //! compare fio with itself, to show what registering gains.

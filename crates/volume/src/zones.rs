@@ -34,9 +34,9 @@ pub(crate) struct Zones {
 
 /// Blocks that users can fill where each section has so many that can be written, and so many segments are kept back.
 ///
-/// mkfs.f2fs takes a segment for usable if any block of it is. What it promises to users may then be more than the zones
-/// hold, or so much that nothing is left to clean with: files could be written to that no block of could be overwritten
-/// any more. As many sections are kept back here as mkfs.f2fs keeps segments.
+/// mkfs.f2fs takes a segment for usable if any block of it is. So it may promise users more than the zones hold, or so
+/// much that nothing is left to clean with: a volume that is filled that far takes no overwrite any more. Here as many
+/// sections are kept back as mkfs.f2fs keeps segments.
 pub(crate) fn user_blocks(geometry: &Geometry, capacity: u32, overprovision_segments: u32) -> u64 {
     let sections = geometry.main_segments / geometry.segs_per_sec;
     let kept = overprovision_segments.div_ceil(geometry.segs_per_sec);
