@@ -181,6 +181,13 @@ pub(crate) fn whole(image: &Path) -> Result<Arc<dyn BlockDevice>, CliError> {
 fn cannot_map(error: &f2fs::pmem::OpenError) -> CliError {
     match error {
         f2fs::pmem::OpenError::Io { path, source, .. } => CliError::at(path, reason(path, source)),
+        f2fs::pmem::OpenError::NotMemory { path, kind } if !choice().pmem => CliError::at(
+            path,
+            format_args!(
+                "is a {kind}, not a regular file, a block device, an NVMe namespace (/dev/ng*) or persistent memory \
+                 (/dev/dax*)"
+            ),
+        ),
         other => CliError::new(other),
     }
 }

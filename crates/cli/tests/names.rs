@@ -102,8 +102,7 @@ fn rights_that_are_missing_are_said() {
     // Nobody gets to the directory of the build, so what it needs lies elsewhere.
     let outside = tempfile::tempdir().unwrap();
     chmod(outside.path(), 0o755);
-    let program = outside.path().join("f2fs");
-    fs::copy(env!("CARGO_BIN_EXE_f2fs"), &program).unwrap();
+    let program = common::program_in(outside.path());
     let image = {
         let there = outside.path().join("disk.img");
         fs::copy(&image, &there).unwrap();

@@ -34,7 +34,11 @@ fn what_cannot_be_mapped_is_said() {
     fail(command(["ls", "--pmem"]).arg(place.path("missing")), 1, "no such file or device");
     fail(command(["ls", "--pmem"]).arg(place.dir()), 1, "is a directory, not a regular file or a character device");
     // A character device is mapped without being asked to, and this one is no memory.
-    fail(&mut command(["ls", "/dev/null"]), 1, "is a character device, not a regular file");
+    for args in [&["ls"][..], &["check"], &["format"], &["format", "--size", "64M"], &["zones"]] {
+        let code = if args == ["check"] { 8 } else { 1 };
+        let word = "is a character device, not a regular file, a block device, an NVMe namespace (/dev/ng*) or";
+        fail(command(args).arg("/dev/null"), code, word);
+    }
     let small = place.path("small");
     fs::write(&small, [0; 4095]).unwrap();
     fail(command(["ls", "--pmem"]).arg(&small), 1, "4095 bytes is less than one block");

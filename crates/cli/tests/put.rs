@@ -159,8 +159,7 @@ fn who_is_not_root_can_do_it_all() {
     // Where everybody may go, which the directory of the build need not be.
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let program = place.path().join("f2fs");
-    fs::copy(env!("CARGO_BIN_EXE_f2fs"), &program).unwrap();
+    let program = common::program_in(place.path());
     let anybody = |args: &[&str]| {
         let mut command = Command::new(&program);
         command.args(args).current_dir(place.path()).stdin(Stdio::null());

@@ -64,6 +64,35 @@ fn a_plain_file_and_one_with_zones() {
     fail(command(["zones"]).arg(&plain), 1, "has no zones");
 }
 
+/// Zones that can be, of which no volume can be made: it is said why, and nothing is written.
+#[test]
+fn zones_that_no_volume_can_lie_on_are_refused() {
+    let place = Place::new();
+    let plain = place.path("plain");
+    File::create(&plain).unwrap().set_len(64 << 20).unwrap();
+    let zoned = |name: &str, zones: &str| {
+        let path = place.path(name);
+        ok(command(["zones", "--make", zones]).arg(&path));
+        path
+    };
+    let (odd, short) = (zoned("odd", "255M:3M"), zoned("short", "256M:1M"));
+    let (few, active) = (zoned("few", "256M:4M,open=5"), zoned("active", "256M:4M,active=5"));
+    let (one, other) = (zoned("one", "256M:4M"), zoned("other", "256M:8M"));
+    for (disks, code, words) in [
+        (&[&plain, &odd][..], 2, "blocks in a zone: 768 is not a power of two"),
+        (&[&plain, &short], 2, "blocks in a zone: 256 is not in the range 512"),
+        (&[&plain, &few], 1, "the device lets 5 zones be written to at a time, and the logs of a volume need 6"),
+        (&[&plain, &active], 1, "the device lets 5 zones be written to at a time, and the logs of a volume need 6"),
+        (&[&plain, &one, &other], 1, "other, in 32 zones) has zones of another size than the devices before it"),
+        (&[&one], 2, "conventional zones at the front of the first device: 0 is less than 1"),
+        (&[&plain], 2, "devices with zones, for the feature `blkzoned`: 0 is not in the range 1 to 8"),
+    ] {
+        let others = disks[1..].iter().flat_map(|disk| ["--device".into(), disk.display().to_string()]);
+        fail(command(["format", "-m"]).args(others).arg(disks[0]), code, words);
+    }
+    assert!(fs::read(&plain).unwrap().iter().all(|byte| *byte == 0), "it was written to");
+}
+
 #[test]
 fn zones_that_make_no_sense_leave_no_file() {
     let place = Place::new();

@@ -87,6 +87,14 @@ pub enum DeviceErrorKind {
         /// Bytes asked for.
         expected: u64,
     },
+    /// The block device became smaller while it was open, and the request ends behind its end.
+    #[error("the device has only {blocks} blocks now, and had {opened} when it was opened")]
+    Shrunk {
+        /// Blocks of the device now.
+        blocks: u64,
+        /// Blocks that it had when it was opened.
+        opened: u64,
+    },
     /// The device was opened for reading only. No I/O was done.
     #[error("the device is open for reading only")]
     ReadOnly,
@@ -168,7 +176,7 @@ impl From<DeviceError> for io::Error {
             DeviceErrorKind::OutOfRange { .. } | DeviceErrorKind::Zone(_) | DeviceErrorKind::Malformed { .. } => {
                 io::ErrorKind::InvalidInput
             }
-            DeviceErrorKind::ShortTransfer { .. } => io::ErrorKind::UnexpectedEof,
+            DeviceErrorKind::ShortTransfer { .. } | DeviceErrorKind::Shrunk { .. } => io::ErrorKind::UnexpectedEof,
             DeviceErrorKind::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
             DeviceErrorKind::Unsupported => io::ErrorKind::Unsupported,
             DeviceErrorKind::Nvme(_) | DeviceErrorKind::Poisoned { .. } | DeviceErrorKind::Lost => io::ErrorKind::Other,

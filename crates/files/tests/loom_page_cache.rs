@@ -4,6 +4,7 @@
 //! ```text
 //! mutant: cached_size_ahead_of_data, killed by: a_file_grows_while_it_is_synced
 //! mutant: cached_written_back_beside_itself, killed by: two_syncs_write_one_page_back
+//! mutant: cached_edge_left_to_a_clean_page, killed by: a_part_of_a_page_is_written_while_pages_are_evicted
 //! ```
 #![cfg(loom)]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
@@ -31,6 +32,17 @@ fn file() -> &'static Image {
         image(|fs| {
             fs.create_file("/file", 0o644).unwrap().write_at(&[1; BLOCK], 0).unwrap();
             fs.create_file("/other", 0o644).unwrap();
+        })
+    })
+}
+
+/// `/file` with a block, and `/large` with more of them than the cache has pages.
+fn two_files() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        image(|fs| {
+            fs.create_file("/file", 0o644).unwrap().write_at(&[1; BLOCK], 0).unwrap();
+            fs.create_file("/large", 0o644).unwrap().write_at(&[5; 20 * BLOCK], 0).unwrap();
         })
     })
 }
@@ -154,5 +166,35 @@ fn a_dirty_file_is_cut_while_it_is_synced() {
         assert!(read(&small.fs, "/file") == expected);
         assert_eq!(small.fs.stats().dirty_pages, 0);
         assert!(read(&small.again().fs, "/file") == expected);
+    });
+}
+
+/// A part of a block is written whose page is clean, while another thread needs room and evicts all clean pages: the
+/// rest of the block stays.
+#[test]
+fn a_part_of_a_page_is_written_while_pages_are_evicted() {
+    two_files();
+    let setup = || {
+        let fs = Arc::new(FileSystem::open(two_files().device(), cached()).unwrap());
+        let large = fs.open_file("/large").unwrap();
+        // There is room for the writer's page, and for no other.
+        for block in (1..15).map(|number| number * 7 % 20) {
+            large.read_at(&mut [0; BLOCK], block * BLOCK as u64).unwrap();
+        }
+        // What the cache has of a file goes with the last handle.
+        let file = fs.open_file("/file").unwrap();
+        file.read_at(&mut [0; BLOCK], 0).unwrap();
+        assert_eq!(fs.stats().cached_pages, 15);
+        (fs, file, large)
+    };
+    model::large("a_part_of_a_page_is_written_while_pages_are_evicted", 1, setup, |(fs, file, large)| {
+        let thread = model::spawn(move || {
+            large.read_at(&mut [0; BLOCK], 19 * BLOCK as u64).unwrap();
+        });
+        file.write_at(&[2; 100], 0).unwrap();
+        thread.join().unwrap();
+        model::judge();
+        let found = read(&fs, "/file");
+        assert!(found[..100] == [2; 100] && found[100..] == [1; BLOCK - 100], "the rest of the block is lost");
     });
 }

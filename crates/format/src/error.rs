@@ -1,5 +1,6 @@
 //! Errors of bytes that claim to be F2FS.
 
+use alloc::format;
 use alloc::string::String;
 use thiserror::Error;
 
@@ -161,7 +162,7 @@ pub enum FormatError {
         names: String,
     },
     /// The volume asked for cannot be laid out.
-    #[error("{what}: {found} is not in the range {min} to {max}")]
+    #[error("{what}: {found} is {}", not_within(*.min, *.max))]
     Layout {
         /// The quantity that does not fit.
         what: &'static str,
@@ -171,6 +172,14 @@ pub enum FormatError {
         min: u64,
         /// Largest that works.
         max: u64,
+    },
+    /// A quantity has to be a power of two, and is not.
+    #[error("{what}: {found} is not a power of two")]
+    NotAPowerOfTwo {
+        /// The quantity.
+        what: &'static str,
+        /// Its value.
+        found: u64,
     },
     /// A feature was asked for without another one that it depends on.
     #[error("feature {feature} needs feature {needs}")]
@@ -188,4 +197,17 @@ pub enum FormatError {
         /// The reason.
         why: &'static str,
     },
+}
+
+/// Why a value is none of those from `min` to `max`.
+fn not_within(min: u64, max: u64) -> String {
+    if min == max {
+        format!("not {min}")
+    } else if max == u64::MAX {
+        format!("less than {min}")
+    } else if min == 0 {
+        format!("more than {max}")
+    } else {
+        format!("not in the range {min} to {max}")
+    }
 }

@@ -180,7 +180,7 @@ impl FormatOptions {
         }
         let sector = self.sector_size();
         within("bytes of a sector", sector.into(), 512, BLOCK_SIZE as u64)?;
-        within("bytes of a sector (a power of two)", sector.count_ones().into(), 1, 1)?;
+        power_of_two("bytes of a sector", sector.into())?;
         if let Some(percent) = self.overprovision
             && !(percent > 0.0 && percent < 100.0)
         {
@@ -197,6 +197,10 @@ impl FormatOptions {
 
 fn within(what: &'static str, found: u64, min: u64, max: u64) -> Result<(), FormatError> {
     if (min..=max).contains(&found) { Ok(()) } else { Err(FormatError::Layout { what, found, min, max }) }
+}
+
+fn power_of_two(what: &'static str, found: u64) -> Result<(), FormatError> {
+    if found.is_power_of_two() { Ok(()) } else { Err(FormatError::NotAPowerOfTwo { what, found }) }
 }
 
 /// A new volume, ready to be written.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use f2fs_device::BlockDevice;
 use f2fs_files::{FileSystem, Options, RangeLock};
 use f2fs_format::feature::Features;
@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// Operations of each measurement.
     #[arg(long, default_value_t = 2000)]
     operations: u64,
+    /// How full an aged volume is: its share of the blocks for users.
+    #[arg(long, default_value_t = 0.9)]
+    fill: f64,
     /// How much of an aged volume is overwritten, in multiples of its size.
     #[arg(long, default_value_t = 1.0)]
     turnover: f64,
@@ -73,11 +76,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     say("read one file", single_file(&device, args)?)?;
     say("sync", syncs(&device, args)?)?;
     formatted(&device, args)?;
+    let zoned = device.info().zones.is_some();
     let options = Options::new().volume(f2fs_volume::VolumeOptions::new().allocation(partial()?));
-    let report = age(&Arc::new(device), &options, &Plan::new(0.7, args.turnover))?;
+    // What an unclean stop takes back would have to be overwritten again.
+    let plan = Plan::new(args.fill, args.turnover).stops(0);
+    let report = age(&Arc::new(device), &options, &plan)?;
     say("overwrite aged", report.updates as f64 / seconds(report.elapsed))?;
-    let rewritten = report.written.rewritten_blocks + report.written.precleaned_blocks;
-    println!("{}: {} blocks overwritten, {rewritten} moved by partial cleaning", args.name, report.updates);
+    // Logs on zones never write into holes: whole zones are emptied.
+    let (cleaning, moved) = if zoned {
+        ("cleaning of zones", report.written.moved_data_blocks)
+    } else {
+        ("partial cleaning", report.written.rewritten_blocks + report.written.precleaned_blocks)
+    };
+    ensure!(moved > 0, "{cleaning} moved nothing: {:?}", report.written);
+    println!("{}: {} blocks overwritten, {moved} moved by {cleaning}", args.name, report.updates);
     Ok(())
 }
 

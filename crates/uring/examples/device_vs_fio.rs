@@ -10,9 +10,9 @@
 //! and by four. `--fio WORDS` says how fio is started, `--io-poll` and `--sq-poll` have both sides poll.
 //!
 //! Each round runs fio (`--direct=1`; `--ioengine=psync` beside calls, `io_uring` beside queues) and this crate one
-//! after the other; the ratio of a round is ours by fio's. The table shows the medians, and the least and greatest
-//! ratio. Processor time a request (user and system, of the process) is the measure that a busy machine disturbs least;
-//! fio's includes its statistics, and ours the choice of addresses.
+//! after the other, in every second round this crate first; the ratio of a round is ours by fio's. The table shows the
+//! medians, and the least and greatest ratio. Processor time a request (user and system, of the process) is the measure
+//! that a busy machine disturbs least; fio's includes its statistics, and ours the choice of addresses.
 //!
 //! Lines marked "own buffers" use the buffers of the queue, which are registered with the ring; lines marked fixedbufs
 //! compare fio with itself, to show what registering gains.
@@ -175,11 +175,18 @@ fn compare(
     for workload in workloads.iter().copied().filter(|workload| workload.name.contains(&args.only)) {
         let mut rounds = Vec::new();
         for round in 0..args.rounds {
-            let baseline = fio(args, path, workload, false)?;
-            let ours = match workload.ours {
-                Ours::Calls => calls(device, workload, args.seconds)?,
-                Ours::Queue | Ours::QueueBuffers => queues(device, workload, args.seconds)?,
-                Ours::FioFixed => fio(args, path, workload, true)?,
+            let baseline = || fio(args, path, workload, false);
+            let ours = || match workload.ours {
+                Ours::Calls => Ok(calls(device, workload, args.seconds)?),
+                Ours::Queue | Ours::QueueBuffers => Ok(queues(device, workload, args.seconds)?),
+                Ours::FioFixed => fio(args, path, workload, true),
+            };
+            let (baseline, ours) = if round % 2 == 0 {
+                let baseline = baseline()?;
+                (baseline, ours()?)
+            } else {
+                let ours = ours()?;
+                (baseline()?, ours)
             };
             if let Some(csv) = &mut csv {
                 let (name, depth) = (workload.name.replace(',', ""), workload.depth);

@@ -128,18 +128,18 @@ impl BlockDevice for UringDevice {
     fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
         let blocks = buf.blocks() as u64;
         self.target().admit_blocks(Operation::Read, start, blocks)?;
-        self.target()
-            .read_bytes(start * BLOCK_SIZE as u64, buf.as_bytes_mut())
-            .map_err(|kind| DeviceError::new(Operation::Read, start, blocks, kind))
+        self.target().read_bytes(start * BLOCK_SIZE as u64, buf.as_bytes_mut()).map_err(|kind| {
+            DeviceError::new(Operation::Read, start, blocks, self.target().explain(start, blocks, kind))
+        })
     }
 
     /// The same.
     fn write_from(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
         let blocks = buf.blocks() as u64;
         self.target().admit_blocks(Operation::Write, start, blocks)?;
-        self.target()
-            .write_bytes(start * BLOCK_SIZE as u64, buf.as_bytes())
-            .map_err(|kind| DeviceError::new(Operation::Write, start, blocks, kind))
+        self.target().write_bytes(start * BLOCK_SIZE as u64, buf.as_bytes()).map_err(|kind| {
+            DeviceError::new(Operation::Write, start, blocks, self.target().explain(start, blocks, kind))
+        })
     }
 
     fn queue(&self, depth: usize) -> Box<dyn IoQueue + '_> {

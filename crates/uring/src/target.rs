@@ -215,10 +215,24 @@ impl Target {
 
     /// Turns the reason why an admitted request failed into its error; a durable write's failure poisons the device.
     pub(crate) fn failed(&self, request: &Request, kind: DeviceErrorKind) -> DeviceError {
+        let kind = self.explain(request.start, request.blocks(), kind);
         if request.op == Op::WriteFua {
             self.gate.poison(&kind);
         }
         request.error(kind)
+    }
+
+    /// The reason why an admitted request to these blocks failed, in better words where the block device became smaller
+    /// meanwhile: the kernel then tells a writer that there is no space left, and a reader that the file ended.
+    #[cold]
+    pub(crate) fn explain(&self, start: u64, blocks: u64, kind: DeviceErrorKind) -> DeviceErrorKind {
+        if !self.block_device {
+            return kind;
+        }
+        match rustix::fs::seek(&self.fd, SeekFrom::End(0)).map(|bytes| bytes / BLOCK_SIZE as u64) {
+            Ok(now) if start + blocks > now => DeviceErrorKind::Shrunk { blocks: now, opened: self.info.blocks },
+            _ => kind,
+        }
     }
 
     /// Runs an admitted request by system calls.

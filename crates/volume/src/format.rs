@@ -84,6 +84,14 @@ pub enum FormatVolumeError {
         /// Its state.
         state: f2fs_device::ZoneState,
     },
+    /// The device lets fewer zones be written to at a time than a volume has logs. Nothing was written.
+    #[error("the device lets {limit} zones be written to at a time, and the logs of a volume need {needed}")]
+    ZoneLimit {
+        /// Zones that the device allows.
+        limit: u32,
+        /// Zones that are needed.
+        needed: u32,
+    },
     /// The system gave no random bytes for a UUID. Nothing was written.
     #[error("the system gave no random bytes: {0}")]
     Random(String),
@@ -135,6 +143,7 @@ pub fn format_until(
     complete(&mut options, info.logical_sector)?;
     let devices = crate::devices::sizes(info);
     let bytes: Vec<u64> = devices.iter().map(|(bytes, _)| *bytes).collect();
+    zones::allow_all_logs(info)?;
     let zones = zones::of_each(device, &devices)?;
     options.zones = zones.iter().map(|zones| zones::planned(zones)).collect();
     if options.zones.iter().all(Option::is_none) {
@@ -177,7 +186,7 @@ pub fn format_until(
 
     Ok(FormatReport {
         uuid: plan.superblock.uuid,
-        user_blocks: plan.checkpoint.user_blocks,
+        user_blocks: plan.checkpoint.user_blocks.min(zones::room(&plan, &zones)),
         overprovision: plan.overprovision,
         overprovision_segments: plan.checkpoint.overprovision_segments,
         reserved_segments: plan.checkpoint.reserved_segments,

@@ -25,7 +25,7 @@ use crate::segments::{Segments, SitReader};
 use crate::space::Space;
 use crate::table_source::TableSource;
 use crate::write_stat::WriteCounters;
-use crate::zones::Zones;
+use crate::zones::{self, Zones};
 use crate::zoning::Zoning;
 use crate::{Allocation, Damage, Op, Reason, StopCause, Volume, VolumeError, VolumeOptions, devices, logs, sit};
 
@@ -68,6 +68,8 @@ impl Volume {
         let in_order = Allocation::ssr();
         let orphan_limit =
             (u64::from(BLOCKS_PER_SEGMENT) - 2 - 6 - u64::from(geometry.cp_payload)) * orphan::PER_BLOCK as u64;
+        let capacity = zones.as_ref().and_then(Zones::capacity);
+        let room = |capacity| zones::user_blocks(&geometry, capacity, checkpoint.overprovision_segments);
         let space = Space::new(
             checkpoint.valid_blocks,
             checkpoint.user_blocks,
@@ -76,6 +78,7 @@ impl Volume {
             u64::from(geometry.max_nid()) - 3,
             checkpoint.valid_inodes.into(),
         );
+        let space = space.with_room(capacity.map_or(u64::MAX, room));
         Ok(Volume {
             checksum_seed: inode::checksum_seed(&loaded.raw),
             superblock: loaded.raw,

@@ -8,6 +8,8 @@
 //! The counts live in per-core caches ([`Budget`], [`ShardedCounter`]): no line is written by every operation of every
 //! core, until so few are left that "full" has to be exact.
 
+use f2fs_sync::atomic::AtomicU64;
+use f2fs_sync::atomic::Ordering::Relaxed;
 use f2fs_sync::{Budget, ShardedCounter};
 
 use crate::VolumeError;
@@ -17,6 +19,10 @@ use crate::VolumeError;
 pub(crate) struct Space {
     blocks: Budget,
     block_limit: u64,
+    /// Blocks that there is room for, if the checkpoint promises more to users.
+    room: u64,
+    /// Blocks above that, which nobody gets.
+    kept_back: AtomicU64,
     nodes: Budget,
     node_limit: u64,
     inodes: ShardedCounter,
@@ -27,9 +33,25 @@ impl Space {
         Space {
             blocks: Budget::new(block_limit.saturating_sub(blocks)),
             block_limit,
+            room: u64::MAX,
+            kept_back: AtomicU64::new(0),
             nodes: Budget::new(node_limit.saturating_sub(nodes)),
             node_limit,
             inodes: ShardedCounter::new(inodes as i64),
+        }
+    }
+
+    /// Says for how many blocks there is room; all by default.
+    pub(crate) fn with_room(self, room: u64) -> Space {
+        Space { room, ..self }
+    }
+
+    /// Keeps back from now on what the checkpoint promises above the room that there is. Not before all is recovered
+    /// that was synced: Linux fills a volume as far as the checkpoint says. Nothing else runs.
+    pub(crate) fn keep_back(&self) {
+        let above = self.block_limit().saturating_sub(self.room).min(self.blocks.available_exact());
+        if self.blocks.try_take(above) {
+            self.kept_back.fetch_add(above, Relaxed);
         }
     }
 
@@ -82,11 +104,12 @@ impl Space {
     /// Blocks in use. Exact when nothing else runs.
     pub(crate) fn blocks(&self) -> u64 {
         // A corrupt volume may free more than it said was in use.
-        self.block_limit.saturating_sub(self.blocks.available_exact())
+        self.block_limit().saturating_sub(self.blocks.available_exact())
     }
 
+    /// Blocks that users can have in use.
     pub(crate) fn block_limit(&self) -> u64 {
-        self.block_limit
+        self.block_limit - self.kept_back.load(Relaxed)
     }
 
     /// Nodes in use. Exact when nothing else runs.

@@ -4,7 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VolumeStat {
-    /// Blocks that users can fill in all (`user_block_count`).
+    /// Blocks that users can fill in all (`user_block_count`; less where zones have a capacity below their size, and the
+    /// volume is open for writing).
     pub user_blocks: u64,
     /// Blocks in use: data, nodes, reservations.
     pub valid_blocks: u64,

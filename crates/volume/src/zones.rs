@@ -32,6 +32,17 @@ pub(crate) struct Zones {
     left: Mutex<Vec<u64>>,
 }
 
+/// Blocks that users can fill where each section has so many that can be written, and so many segments are kept back.
+///
+/// mkfs.f2fs takes a segment for usable if any block of it is. So it may promise users more than the zones hold, or so
+/// much that nothing is left to clean with: a volume that is filled that far takes no overwrite any more. Here as many
+/// sections are kept back as mkfs.f2fs keeps segments.
+pub(crate) fn user_blocks(geometry: &Geometry, capacity: u32, overprovision_segments: u32) -> u64 {
+    let sections = geometry.main_segments / geometry.segs_per_sec;
+    let kept = overprovision_segments.div_ceil(geometry.segs_per_sec);
+    u64::from(sections.saturating_sub(kept)) * u64::from(capacity)
+}
+
 /// Data logs, of which each has as many lanes as are asked for.
 const DATA_LOGS: usize = 3;
 

@@ -146,3 +146,26 @@ fn addresses_outside_the_main_area_are_corruption() {
     }
     volume.data().read(Nid(3), main, &mut buf).unwrap();
 }
+
+/// Operations keep the checkpoints of their own volume away, and no other's.
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "an operation on another volume")]
+fn an_operation_on_another_volume_is_told() {
+    let (one, other) = (open(&fresh()), open(&fresh()));
+    let op = one.begin().unwrap();
+    let _ = other.data().reserve(&op, 1);
+}
+
+/// Its blocks would be in use, and nobody's, in the next checkpoint.
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "a flight neither landed nor was abandoned")]
+fn a_flight_without_an_end_is_told() {
+    let volume = open(&fresh());
+    let op = volume.begin().unwrap();
+    let node = volume.nodes().create(&op, INODE).unwrap();
+    let slot = Slot { node, index: 0 };
+    let data = AlignedBuf::from_bytes(&[1; 4096]);
+    drop(Flight::begin_blocks(&op, LogType::WarmData, [slot].into_iter(), data, 1).unwrap());
+}

@@ -16,7 +16,7 @@ use f2fs_format::Nid;
 use f2fs_sync::{Arc, model};
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::models::Image;
-use f2fs_volume::{NewNode, Reason, Volume, VolumeError, VolumeOptions};
+use f2fs_volume::{NewNode, Reason, Volume, VolumeOptions};
 
 fn open(device: Arc<MemoryDevice>) -> Arc<Volume> {
     let options = VolumeOptions::new().lanes(1).threads(1).node_cache(NonZeroUsize::MIN);
@@ -45,7 +45,7 @@ fn nodes() -> &'static (Image, Vec<Nid>) {
 }
 
 fn checkpoint(volume: &Volume) {
-    volume.checkpoints().write_with::<VolumeError>(Reason::Sync, |_| Ok(())).unwrap();
+    volume.checkpoints().write(Reason::Sync).unwrap();
 }
 
 /// Frees a node that is there.

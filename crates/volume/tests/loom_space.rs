@@ -12,7 +12,7 @@ use f2fs_device::MemoryDevice;
 use f2fs_sync::{Arc, model};
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::models::Image;
-use f2fs_volume::{Reason, Volume, VolumeError, VolumeOptions};
+use f2fs_volume::{Reason, Volume, VolumeOptions};
 
 fn open(device: Arc<MemoryDevice>) -> Arc<Volume> {
     Arc::new(Volume::open(device, &VolumeOptions::new().lanes(1).threads(1)).unwrap())
@@ -39,7 +39,7 @@ fn a_checkpoint_counts_no_block_that_somebody_asks_for() {
     model::large("a_checkpoint_counts_no_block_that_somebody_asks_for", 2, setup, |(device, volume)| {
         let other = Arc::clone(&volume);
         let thread = model::spawn(move || assert!(other.data().has_room(1000)));
-        volume.checkpoints().write_with::<VolumeError>(Reason::Sync, |_| Ok(())).unwrap();
+        volume.checkpoints().write(Reason::Sync).unwrap();
         thread.join().unwrap();
         model::judge();
         let used = volume.stat().valid_blocks;

@@ -129,6 +129,12 @@ fn devices_that_make_no_zoned_volume_are_refused_and_not_written() {
         assert!(error.contains(word), "{word}: {error}");
         assert!(device.read(0, 2).unwrap().as_bytes().iter().all(|byte| *byte == 0), "{word}");
     }
+    for limits in [(5, 0), (0, 5), (5, 5)] {
+        let device = zones(256 * MIB, layout.with_conventional(8).with_limits(limits.0, limits.1));
+        let error = format(&*device, &zoned()).unwrap_err();
+        assert!(matches!(error, FormatVolumeError::ZoneLimit { limit: 5, needed: 6 }), "{error}");
+        assert!(device.read(0, 2).unwrap().as_bytes().iter().all(|byte| *byte == 0));
+    }
     let dead = ZonedDevice::new(MemoryDevice::new(256 * MIB), layout.with_conventional(8)).unwrap();
     dead.take_offline(20).unwrap();
     let error = format(&dead, &zoned()).unwrap_err();

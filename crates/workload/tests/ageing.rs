@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
+use f2fs::format::feature::Features;
 use f2fs_check::{CheckOptions, check};
-use f2fs_device::MemoryDevice;
+use f2fs_device::{BlockDevice, MemoryDevice, ZoneLayout, ZonedDevice};
 use f2fs_files::Options;
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{AgeThreshold, Allocation, CostModel, VictimPolicy, VolumeOptions, WriteStat};
@@ -83,4 +84,25 @@ fn blocks_are_moved_among_others_of_their_age() {
 fn sections_are_emptied_by_cost_and_benefit() {
     let written = run("ssr", Some(VictimPolicy::CostBenefit));
     assert!(written.victims > 50 && written.merged_data_blocks == 0, "{written:?}");
+}
+
+/// What is promised to users can be filled and overwritten, however much of each zone of 4 MiB can be written.
+#[test]
+fn zones_are_emptied_for_writes_to_a_volume_that_is_nearly_full() {
+    for (capacity, allocation) in [(1024, "ssr"), (768, "ssr"), (768, "partial"), (520, "ssr"), (500, "ssr")] {
+        let front: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 8));
+        let layout = ZoneLayout::new(1024).with_capacity(capacity).with_limits(14, 14);
+        let zones: Arc<dyn BlockDevice> = Arc::new(ZonedDevice::new(MemoryDevice::new(256 << 8), layout).unwrap());
+        let device = Arc::new(f2fs_volume::devices::whole(vec![front, zones]).unwrap());
+        let options = FormatOptions::default().with_features(Features::BLKZONED).with_device_paths(["/a", "/b"]);
+        let formatted = format(&*device, &options).unwrap();
+        let allocation = allocation.parse::<Allocation>().unwrap();
+        let options = Options::new().volume(VolumeOptions::new().allocation(allocation));
+        let report = age(&device, &options, &Plan::new(0.97, number("F2FS_AGEING", 1.0))).unwrap();
+        assert_eq!(report.stat.user_blocks, formatted.user_blocks);
+        println!("{capacity}: {} of {} blocks, {:.2}", report.blocks, formatted.user_blocks, report.amplification());
+        assert!(report.written.victims > 50 && report.written.rewritten_blocks == 0, "{:?}", report.written);
+        let found = check(&*device, &CheckOptions::default()).unwrap();
+        assert!(found.is_clean(), "{found}");
+    }
 }

@@ -184,7 +184,9 @@ fn make(
     formatted.map_err(|error| match &error {
         // The options ask for something that is possible on no device.
         FormatVolumeError::Plan(FormatError::Layout { what, .. }) if *what != DEVICE_BYTES => CliError::usage(&error),
-        FormatVolumeError::Plan(FormatError::Dependency { .. }) => CliError::usage(&error),
+        FormatVolumeError::Plan(FormatError::NotAPowerOfTwo { .. } | FormatError::Dependency { .. }) => {
+            CliError::usage(&error)
+        }
         FormatVolumeError::Plan(error) => CliError::new(format_args!("{image}: {}", impossible(error))),
         FormatVolumeError::Exists { found } => {
             CliError::new(format_args!("{image}: holds {found}; --force overwrites it"))

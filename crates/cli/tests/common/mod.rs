@@ -31,6 +31,14 @@ pub(crate) fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Com
     command
 }
 
+/// A copy of the command in a directory, made by a process of its own: while this one had the copy open for writing, a
+/// child that another test starts would inherit that, and a file that is open for writing cannot be run.
+pub(crate) fn program_in(dir: &Path) -> PathBuf {
+    let program = dir.join("f2fs");
+    ok(Command::new("cp").arg(env!("CARGO_BIN_EXE_f2fs")).arg(&program));
+    program
+}
+
 /// A new volume.
 pub(crate) fn formatted(place: &Place) -> PathBuf {
     let image = place.path("disk.img");

@@ -50,6 +50,12 @@ impl ZoneLimits {
         Self { max_open, max_active, ..self }
     }
 
+    /// Zones that may be written to at a time; `None` if there is no limit.
+    #[must_use]
+    pub fn at_once(&self) -> Option<u32> {
+        [self.max_open, self.max_active].into_iter().filter(|limit| *limit != 0).min()
+    }
+
     /// The limits for the zones of two devices of one volume; `None` if they have not the same size. They are those of
     /// each device, so the smaller one is safe for both.
     pub(crate) fn beside(self, other: Self) -> Option<Self> {

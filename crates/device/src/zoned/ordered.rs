@@ -125,8 +125,7 @@ impl OrderedZones {
     pub fn new(inner: PlainArc<dyn BlockDevice>) -> Result<OrderedZones, DeviceError> {
         let zones = inner.report_zones(0, usize::MAX)?;
         let sequential = || zones.iter().filter(|zone| zone.state != ZoneState::Conventional);
-        let limits = inner.info().zones.map_or([0, 0], |limits| [limits.max_open, limits.max_active]);
-        let limit = limits.into_iter().filter(|limit| *limit != 0).min().map_or(usize::MAX, |limit| limit as usize);
+        let limit = inner.info().zones.and_then(|limits| limits.at_once()).map_or(usize::MAX, |limit| limit as usize);
         let active = sequential().enumerate().filter(|(_, zone)| zone.state.is_active()).map(|(at, _)| at).collect();
         let shared = Shared {
             zones: sequential().map(|zone| CachePadded::new(Mutex::new(ZoneQueue::new(zone)))).collect(),

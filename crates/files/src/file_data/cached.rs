@@ -6,6 +6,7 @@
 //! operation, so that a checkpoint has all of it or nothing.
 
 use f2fs_device::AlignedBuf;
+use f2fs_format::inode::Extent;
 use f2fs_format::{BLOCK_BYTES, BlockAddr};
 use f2fs_sync::{Arc, protocol_step, protocol_value};
 use f2fs_volume::Op;
@@ -20,7 +21,6 @@ use crate::inode::Inode;
 use crate::page_cache::{Admitted, FilePages};
 use crate::stat::{self, FileKind};
 use crate::truncate::STEP_BLOCKS;
-use f2fs_format::inode::Extent;
 
 /// The old content of a block that a write covers in part.
 struct Edge {
@@ -280,7 +280,7 @@ impl<'a> FileData<'a> {
         Ok(holes)
     }
 
-    /// The content of the blocks that a write covers in part, where no page has it.
+    /// The content of the blocks that a write covers in part, where no dirty page has it.
     fn edges(
         &self,
         inode: &Inode,
@@ -295,7 +295,13 @@ impl<'a> FileData<'a> {
         for block in [first, last] {
             let whole = offset <= block * BLOCK_BYTES && end >= (block + 1) * BLOCK_BYTES;
             let have = edges.iter().any(|edge: &Edge| edge.block == block);
-            if whole || have || self.0.pages.table().contains(pages.key(block)) {
+            // A dirty page stays. A clean one may be evicted before the write comes to it.
+            if whole || have || pages.dirty_run(block).is_some() {
+                continue;
+            }
+            let mut data = AlignedBuf::new(1);
+            if self.0.pages.table().read(pages.key(block), 0, data.as_bytes_mut()) {
+                protocol_step!("cached_edge_left_to_a_clean_page", edges.push(Edge { block, data }));
                 continue;
             }
             let size = content.size();
@@ -303,7 +309,6 @@ impl<'a> FileData<'a> {
             if block * BLOCK_BYTES >= size {
                 continue;
             }
-            let mut data = AlignedBuf::new(1);
             content.cache.refresh(self.volume.moves(inode.ino));
             let run = self.find_run(inode, content, block, block)?;
             if run.addr.is_real() {

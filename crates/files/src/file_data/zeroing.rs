@@ -21,6 +21,7 @@
 
 use core::ops::Range;
 
+use f2fs_format::inode::Extent;
 use f2fs_format::{BLOCK_BYTES, BLOCK_SIZE, BlockAddr};
 use f2fs_sync::Arc;
 use f2fs_volume::tree::{Place, Slot, add_blocks, ensure_slot, place_of};
@@ -31,7 +32,6 @@ use crate::content::Content;
 use crate::file_data::FileData;
 use crate::inode::Inode;
 use crate::stat;
-use f2fs_format::inode::Extent;
 
 /// Nodes, or gaps where one is missing, that one operation goes through at most: bounds how long a checkpoint waits.
 const STEP: u32 = 32;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{FormatOptions, SEGMENT_SIZE, within};
+use super::{FormatOptions, SEGMENT_SIZE, power_of_two, within};
 use crate::feature::Features;
 use crate::{BLOCKS_PER_SEGMENT, FormatError};
 
@@ -70,7 +70,7 @@ pub(super) fn with_sections(options: &FormatOptions) -> Result<FormatOptions, Fo
         }
     }
     within("blocks in a zone", zone_blocks, BLOCKS_PER_SEGMENT.into(), u64::from(u32::MAX) / 4096)?;
-    within("blocks in a zone (a power of two)", zone_blocks.count_ones().into(), 1, 1)?;
+    power_of_two("blocks in a zone", zone_blocks)?;
     // Superblocks and checkpoints are written in place.
     if let Some(Some(zones)) = options.zones.first() {
         within("conventional zones at the front of the first device", zones.conventional, 1, u64::MAX)?;

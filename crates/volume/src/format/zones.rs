@@ -1,10 +1,20 @@
 //! The zones of the devices of a new volume.
 
-use f2fs_device::{BlockDevice, Zone, ZoneChange, ZoneState};
-use f2fs_format::mkfs::DeviceZones;
+use f2fs_device::{BlockDevice, DeviceInfo, Zone, ZoneChange, ZoneState};
+use f2fs_format::LogType;
+use f2fs_format::mkfs::{DeviceZones, VolumePlan};
 
 use super::FormatVolumeError;
 use super::write::Writer;
+
+/// Each log of a volume that is open for writing has a zone that is written in part.
+pub(super) fn allow_all_logs(info: &DeviceInfo) -> Result<(), FormatVolumeError> {
+    let needed = LogType::ALL.len() as u32;
+    match info.zones.and_then(|limits| limits.at_once()) {
+        Some(limit) if limit < needed => Err(FormatVolumeError::ZoneLimit { limit, needed }),
+        _ => Ok(()),
+    }
+}
 
 /// The zones of each of the devices (bytes, and the first block in the whole); none for one without zones.
 pub(super) fn of_each(device: &dyn BlockDevice, devices: &[(u64, u64)]) -> Result<Vec<Vec<Zone>>, FormatVolumeError> {
@@ -26,6 +36,14 @@ pub(super) fn planned(zones: &[Zone]) -> Option<DeviceZones> {
     let conventional = zones.iter().take_while(|zone| zone.state == ZoneState::Conventional).count() as u64;
     let capacities = zones.iter().map(|zone| zone.capacity).collect();
     Some(DeviceZones { zone_blocks: first.blocks, conventional, capacities })
+}
+
+/// Blocks that there is room for, which the checkpoint of a new volume may promise more than.
+pub(super) fn room(plan: &VolumePlan, zones: &[Vec<Zone>]) -> u64 {
+    let written_in_order = zones.iter().flatten().find(|zone| zone.state != ZoneState::Conventional);
+    let smaller = written_in_order.filter(|zone| zone.capacity < zone.blocks).map(|zone| zone.capacity as u32);
+    let room = |capacity| crate::zones::user_blocks(&plan.geometry, capacity, plan.checkpoint.overprovision_segments);
+    smaller.map_or(u64::MAX, room)
 }
 
 /// Whether a block lies in a zone that is written in its order only.

@@ -48,6 +48,7 @@ impl Recovery<'_> {
     /// # Errors
     /// [`VolumeError::Segment`] if no section is free for a log that has to move; [`VolumeError::Device`].
     pub fn settle_zones(self) -> Result<(), VolumeError> {
+        self.0.space.keep_back();
         self.0.zoning.settle(&self.0.segments)
     }
 

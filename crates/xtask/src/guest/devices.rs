@@ -60,7 +60,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         File::create(&image)?.set_len(mib << 20)?;
         boot = boot.disk(&image, bus, name);
     }
-    let (operations, turnover, synced) = if bench.quick { (100, 0.1, 20) } else { (3000, 1.0, 200) };
+    let (operations, turnover, synced) = if bench.quick { (100, 0.5, 20) } else { (3000, 1.0, 200) };
     let script = format!(
         "LOADER='/bin/{LOADER} --library-path /bin'\nOPERATIONS={operations}\nTURNOVER={turnover}\nSYNCED={synced}\n{SCRIPT}"
     );
@@ -77,6 +77,9 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         judge::same(name, ("the library", &made), ("the kernel", &read("mounted")?))?;
         paths += made.lines().count();
         parse(&read("csv")?, &mut rates)?;
+    }
+    for line in output.log.lines().filter(|line| line.contains(" blocks overwritten, ")) {
+        println!("    {line}");
     }
     print!("{}", table(&rates)?);
     Ok(Outcome { wall: output.wall, remark: format!("{paths} paths on {} kinds of devices", VOLUMES.len()) })

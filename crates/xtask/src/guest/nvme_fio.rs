@@ -22,7 +22,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     }
     let image = bench.image("nvme-fio");
     File::create(&image)?.set_len(64 << 20)?;
-    let (rounds, seconds) = if bench.quick { (1, 0.3) } else { (5, 1.0) };
+    let (rounds, seconds) = if bench.quick { (1, 0.3) } else { (7, 0.4) };
     let script = format!(
         "set -e\n\
          disk=$(device target)\n\
