@@ -42,6 +42,12 @@ fn read_block(file: &File, block: u64) -> u8 {
     uniform(&read)
 }
 
+fn read_two(file: &File, first: u64) -> u8 {
+    let mut read = [0; 2 * BLOCK];
+    assert_eq!(file.read_at(&mut read, first * BLOCK as u64).unwrap(), 2 * BLOCK);
+    uniform(&read)
+}
+
 /// Starts `work` on a thread, and returns when its request is held back.
 fn until_held<T: Send + 'static>(
     device: &HeldDevice,
@@ -110,19 +116,46 @@ fn readers_run_while_a_writer_of_another_range_is_at_the_device() {
 }
 
 #[test]
-fn readers_of_one_block_share_it() {
+fn readers_of_the_same_blocks_share_them() {
     within(LIMIT, || {
         let (_, device, _fs, file) = held(RangeLock::Extent, 16);
         let first = {
             let file = file.clone();
-            until_held(&device, Operation::Read, move || read_block(&file, 5))
+            until_held(&device, Operation::Read, move || read_two(&file, 5))
         };
-        assert_eq!(read_block(&file, 5), 1);
+        assert_eq!(read_two(&file, 5), 1);
         let writer = spawn(&file, |file| file.write_at(&[2; BLOCK], 5 * BLOCK as u64).unwrap());
         assert_waits(&writer);
         device.release();
         assert_eq!((first.join().unwrap(), writer.join().unwrap()), (1, BLOCK));
         assert_eq!(read_block(&file, 5), 2);
+    });
+}
+
+/// A read inside one block locks nothing: its writer does not wait, and the read finds what was there when it began.
+#[test]
+fn a_writer_does_not_wait_for_readers_inside_its_block() {
+    within(LIMIT, || {
+        let (inner, device, fs, file) = held(RangeLock::Extent, 16);
+        let reader = {
+            let file = file.clone();
+            until_held(&device, Operation::Read, move || read_block(&file, 5))
+        };
+        assert_eq!(file.write_at(&[2; BLOCK], 5 * BLOCK as u64).unwrap(), BLOCK);
+        assert_eq!(read_block(&file, 5), 2);
+        file.set_len(5 * BLOCK as u64).unwrap();
+        // Its place stays as it was until a checkpoint, and that waits for the reader.
+        let checkpoint = std::thread::spawn(move || {
+            fs.checkpoint().unwrap();
+            fs
+        });
+        assert_waits(&checkpoint);
+        device.release();
+        assert_eq!(reader.join().unwrap(), 1);
+        let fs = checkpoint.join().unwrap();
+        drop(file);
+        fs.close().unwrap();
+        assert_clean(&inner);
     });
 }
 
@@ -133,7 +166,7 @@ fn truncation_waits_for_readers_behind_the_new_end_only() {
             let (inner, device, fs, file) = held(lock, 64);
             let reader = {
                 let file = file.clone();
-                until_held(&device, Operation::Read, move || read_block(&file, 30))
+                until_held(&device, Operation::Read, move || read_two(&file, 29))
             };
             file.set_len(31 * BLOCK as u64).unwrap();
             assert_eq!(file.size(), 31 * BLOCK as u64);
