@@ -33,6 +33,7 @@ use f2fs_sync::{Arc, OnceLock, protocol_never};
 use crate::idle::LITTLE;
 use crate::page_cache::FilePages;
 use crate::ranges::{RangeGuard, RangeLock, Ranges};
+use crate::times::Times;
 
 /// How often a reader follows a growing file before it locks all that it asked for.
 const FOLLOW: u32 = 3;
@@ -43,6 +44,8 @@ pub(crate) struct Content {
     pub(crate) ranges: Ranges,
     pub(crate) cache: AddressCache,
     size: AtomicU64,
+    /// When a write changed the times of the file.
+    pub(crate) times: Times,
     inline: AtomicBool,
     /// Its part of the page cache, once it was used.
     pages: OnceLock<Box<FilePages>>,
@@ -76,6 +79,7 @@ impl Content {
             ranges: Ranges::new(lock),
             cache: AddressCache::new(addresses),
             size: AtomicU64::new(inode.i_size.get()),
+            times: Times::default(),
             inline: AtomicBool::new(inode.i_inline & inline::DATA != 0),
             pages: OnceLock::new(),
             listed: AtomicU64::new(0),

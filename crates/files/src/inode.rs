@@ -36,6 +36,7 @@ use crate::directory::{Directories, Directory};
 use crate::form::{self, Form};
 use crate::page_cache::{FilePages, Seen};
 use crate::stat::{self, FileKind, Metadata, Time};
+use crate::temperature::Mark;
 
 /// How an inode lives.
 #[derive(Debug, Default)]
@@ -56,6 +57,8 @@ pub(crate) struct Inode {
     pub(crate) life: Mutex<Life>,
     /// The number of its [`WriteHint`](crate::WriteHint).
     pub(crate) hint: AtomicU8,
+    /// Whether its mark is hot or cold.
+    pub(crate) mark: Mark,
     pub(crate) directory: Option<Box<Directory>>,
 }
 
@@ -95,6 +98,7 @@ impl Inode {
             content: OnceLock::new(),
             life: Mutex::new(Life::default()),
             hint: AtomicU8::new(0),
+            mark: Mark::default(),
             directory,
         }
     }
@@ -170,6 +174,9 @@ impl Inode {
     /// change, which else a checkpoint would do later.
     pub(crate) fn write_attributes<'n>(&'n self, op: &'n Op<'_>) -> NodeWrite<'n> {
         let mut block = self.node.write(op);
+        if let Some(content) = self.content() {
+            content.times.look();
+        }
         if let Some(directory) = &self.directory {
             directory.settle_touch(block.inode_mut());
         }
@@ -181,6 +188,9 @@ impl Inode {
         let block = self.node.read();
         if self.node.is_removed() {
             return Err(FsError::NotFound);
+        }
+        if let Some(content) = self.content() {
+            content.times.look();
         }
         let inode = block.inode();
         let (accessed, mut modified, mut changed) = stat::times(inode);

@@ -172,6 +172,7 @@ mod sparse;
 mod stat;
 mod stats;
 mod temperature;
+mod times;
 mod truncate;
 mod view;
 mod xattr;

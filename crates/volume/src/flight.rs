@@ -11,7 +11,7 @@
 //!
 //! | Who | begins with | ends with |
 //! |---|---|---|
-//! | writes of files, one or many at a time | `begin` | `land`, `abandon` |
+//! | writes of files, one or many at a time | `begin` | `land_if`, `abandon` |
 //! | writes that are durable by themselves | `begin` | `Syncs::flight` |
 //! | truncation, which rewrites the block with the new end | `begin` | `land_slots` |
 //! | data that leaves its inode | `begin_blocks` | `land` |
@@ -124,10 +124,27 @@ impl Flight {
     /// # Errors
     /// [`VolumeError::Device`]: everything is as it was. [`VolumeError::Segment`] if the SIT says that an old block was not in use.
     pub fn land(
+        self,
+        op: &Op<'_>,
+        inode: &Node,
+        named: impl FnMut(u64, BlockAddr),
+        change: impl FnOnce(&mut Inode),
+    ) -> Result<(), VolumeError> {
+        self.land_if(op, inode, named, || true, change)
+    }
+
+    /// [`land`](Self::land) of data after which the inode may stay as it is, untouched. `changes` says whether it has to
+    /// change; it is asked when all slots name the new blocks. If the file has more blocks, or its inode some of the
+    /// slots, it changes anyway.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn land_if(
         mut self,
         op: &Op<'_>,
         inode: &Node,
         named: impl FnMut(u64, BlockAddr),
+        changes: impl FnOnce() -> bool,
         change: impl FnOnce(&mut Inode),
     ) -> Result<(), VolumeError> {
         self.wait_or_take_back(op)?;
@@ -147,7 +164,9 @@ impl Flight {
                 change(page.inode_mut());
             }
         });
-        if let Some(change) = change {
+        if let Some(change) = change
+            && (new_blocks > 0 || changes())
+        {
             change(inode.write(op).inode_mut());
         }
         op.volume.attached_journal.forget(inode.ino(), &displaced);

@@ -98,6 +98,7 @@ mod orphans;
 mod pack;
 mod precleaner;
 mod pressure;
+mod recent_nodes;
 mod recovery;
 mod roll_forward;
 mod segments;

@@ -20,6 +20,7 @@ use crate::orphans::Orphans;
 use crate::pack::Pack;
 use crate::precleaner::Precleaner;
 use crate::pressure::Pressure;
+use crate::recent_nodes::RecentNodes;
 use crate::roll_forward::RollForward;
 use crate::segments::{Segments, SitReader};
 use crate::space::Space;
@@ -87,6 +88,7 @@ impl Volume {
             nat,
             segments,
             store: NodeStore::new(options.node_cache.get()),
+            recent_nodes: RecentNodes::default(),
             space,
             orphans: Orphans::new(orphan_limit, &pack.orphans)?,
             moves: crate::moves::Moves::new(),

@@ -200,13 +200,25 @@ pub fn missing(volume: &Volume, inode: &Node, first: u64, last: u64, inline: boo
 /// with the file.
 pub fn ensure_slot(op: &Op<'_>, inode: &Node, block: u64) -> Result<Slot, VolumeError> {
     let volume = op.volume();
-    let (path, child, directory) = {
+    if let Some(slot) = volume.recent_nodes.find(inode.nid(), block) {
+        return Ok(slot);
+    }
+    let (slot, slots) = make_slot(op, inode, block)?;
+    volume.recent_nodes.note(inode.nid(), block, &slot, slots);
+    Ok(slot)
+}
+
+/// The same, down the tree; also how many slots a direct node of the file has.
+fn make_slot(op: &Op<'_>, inode: &Node, block: u64) -> Result<(Slot, u16), VolumeError> {
+    let volume = op.volume();
+    let (path, child, directory, slots) = {
         let page = inode.read();
         let raw = page.inode();
         let directory = raw.file_type() == f2fs_format::inode::mode::DIRECTORY;
-        let path = path_to(raw.layout(volume.features()).addresses(), block)?;
+        let addresses = raw.layout(volume.features()).addresses();
+        let path = path_to(addresses, block)?;
         let child = first_child(&page, &path);
-        (path, child, directory)
+        (path, child, directory, addresses.direct)
     };
     let mut node = inode.clone();
     for (level, offset) in path.node_offsets().iter().enumerate().skip(1) {
@@ -233,7 +245,7 @@ pub fn ensure_slot(op: &Op<'_>, inode: &Node, block: u64) -> Result<Slot, Volume
             load_child(volume, inode.nid(), nid, *offset)?
         };
     }
-    Ok(Slot { node, index: path.address_slot() })
+    Ok((Slot { node, index: path.address_slot() }, slots))
 }
 
 /// Changes `i_blocks`.

@@ -31,6 +31,7 @@ use crate::op::Op;
 use crate::orphans::{OrphanRoom, Orphans};
 use crate::precleaner::Precleaner;
 use crate::pressure::Pressure;
+use crate::recent_nodes::RecentNodes;
 use crate::roll_forward::RollForward;
 use crate::segments::Segments;
 use crate::space::Space;
@@ -51,6 +52,7 @@ pub struct Volume {
     pub(crate) nat: Nat,
     pub(crate) segments: Segments,
     pub(crate) store: NodeStore,
+    pub(crate) recent_nodes: RecentNodes,
     /// The zones that the volume lies on, if there are some and it is open for writing.
     pub(crate) zoning: Zoning,
     pub(crate) space: Space,

@@ -19,6 +19,7 @@ impl FileData<'_> {
                 Temperature::Warm => 0,
                 Temperature::Cold => advise::COLD,
             };
+            inode.mark.set(raw.i_advise);
             stat::set_changed(raw, self.now());
             Ok(())
         })

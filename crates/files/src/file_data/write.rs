@@ -180,7 +180,8 @@ impl FileData<'_> {
         let (end, now) = (flight.end(), self.now());
         // Both with the page locked: see the rules of the cache.
         let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);
-        Ok(flight.land(op, &inode.node, named, |raw| wrote(inode, raw, end, now))?)
+        let changes = || end > content.size() || content.times.must_change(now);
+        Ok(flight.land_if(op, &inode.node, named, changes, |raw| wrote(inode, raw, end, now))?)
     }
 
     fn write_block_by_block(
@@ -291,6 +292,9 @@ pub(crate) fn wrote(inode: &Inode, raw: &mut RawInode, end: u64, now: Time) {
     raw.i_ext = Extent::NONE;
     stat::set_modified(raw, now);
     stat::set_changed(raw, now);
+    if let Some(content) = inode.content() {
+        content.times.changed(now);
+    }
 }
 
 /// Bytes from `offset` to the end of its chunk, at most `len`: chunks of a long write are aligned to segments of the

@@ -98,6 +98,7 @@ impl RollForward<'_> {
         to.i_ctime_nsec = from.i_ctime_nsec;
         to.i_mtime_nsec = from.i_mtime_nsec;
         to.i_advise = from.i_advise;
+        inode.mark.set(from.i_advise);
         to.i_flags = from.i_flags;
         let flags = inline::PIN_FILE | inline::DATA_EXIST;
         to.i_inline = to.i_inline & !flags | from.i_inline & flags;

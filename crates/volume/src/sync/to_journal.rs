@@ -81,7 +81,9 @@ impl Syncs<'_> {
         let version = self.0.footer_version();
         let new = self.is_unnamed(inode);
         let first = |page: &NodePage| page.is_unsynced() && !page.is_journaled();
-        let fresh = nodes.iter().map(|page| &**page).chain([&**inode]).filter(|page| first(page)).count() as u64;
+        let fresh = nodes.iter().filter(|page| first(page)).count() as u64;
+        // The inode goes with them, also if it did not change.
+        let fresh = fresh + u64::from(!inode.is_journaled() && (!nodes.is_empty() || inode.is_unsynced()));
         if !self.count_room(journal, fresh, u64::from(new && !inode.is_journaled())) {
             return Ok(Synced::Must(MustCheckpoint::Room));
         }

@@ -1,0 +1,60 @@
+//! Whether a write has to change the times of its file.
+//!
+//! The times of a file say when it was written, but not more finely than a tick, as long as nobody looks: a write in the
+//! tick of the last one leaves the inode as it is, and writers of one file do not wait for each other's inode. When
+//! somebody has looked, the next write changes the times, so that two looks tell whether the file was written in
+//! between. (`inode_needs_update_time` and `current_time` in Linux's `fs/inode.c`, whose tick is the timer's; since
+//! Linux 6.13 a look has the same effect there.)
+//!
+//! # Locking
+//!
+//! ```text
+//!   a write                                                          a look
+//!   W1  its blocks are locked exclusively, until all is done         L1  lock the inode's page, shared
+//!   W2  word is this tick: the times stay                            L2  word = looked
+//!   W3  else lock the page, set times, word = tick                   L3  read the times, unlock
+//! ```
+//!
+//! Whoever reads a block behind L3 waits for a writer that has it, or locked it before that writer, or saw that nobody
+//! has it (`content.rs`). So a write that is not seen there locks its blocks behind L2, and W2 finds that somebody has
+//! looked. A write that reaches W3 before L1 has its times seen. One that reaches it behind L3 sets later ones.
+
+use f2fs_sync::atomic::{AtomicU64, Ordering};
+use f2fs_sync::protocol_step;
+
+use crate::stat::Time;
+
+/// Nanoseconds of a tick: that of a Linux with 250 ticks a second.
+const TICK: u64 = 4_000_000;
+/// Somebody has looked since the times changed, or they were set.
+const LOOKED: u64 = 0;
+
+/// When the times of a file changed last.
+#[derive(Debug, Default)]
+pub(crate) struct Times(AtomicU64);
+
+/// The number of a tick, never [`LOOKED`].
+fn tick(now: Time) -> u64 {
+    (now.seconds as u64).wrapping_mul(1_000_000_000 / TICK).wrapping_add(u64::from(now.nanoseconds) / TICK) | 1 << 63
+}
+
+impl Times {
+    /// Whether a write has to change them. The caller has its blocks exclusively.
+    #[inline]
+    pub(crate) fn must_change(&self, now: Time) -> bool {
+        self.0.load(Ordering::SeqCst) != tick(now)
+    }
+
+    /// A write changed them. The caller has the inode's page locked.
+    pub(crate) fn changed(&self, now: Time) {
+        self.0.store(tick(now), Ordering::SeqCst);
+    }
+
+    /// Somebody is about to read them, or they are set to something else. The caller has the inode's page locked, for
+    /// reading at least.
+    pub(crate) fn look(&self) {
+        if self.0.load(Ordering::Relaxed) != LOOKED {
+            protocol_step!("look_is_not_noted", self.0.store(LOOKED, Ordering::SeqCst));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The direct node that each processor used last: a thread that writes its part of a large file finds its slots without
+//! a look at the nodes above, which all writers of the file would share.
+//!
+//! # Locking
+//!
+//! Each processor has a lock of its own. It is never waited for: who finds it taken goes down the tree. A node that is
+//! remembered stays in memory, so there is no second page of it; it is of use until it is removed. The caller keeps
+//! truncation of the block away (`tree.rs`), so a node that is not removed yet has the block's slot until the caller is
+//! done.
+
+use f2fs_format::Nid;
+use f2fs_format::inode::ADDRS_PER_INODE;
+use f2fs_sync::{Mutex, PerCore, protocol_value};
+
+use crate::Node;
+use crate::tree::Slot;
+
+/// Blocks in front of this one may have their slots in the inode.
+const FIRST: u64 = ADDRS_PER_INODE as u64;
+
+/// Slots of one node.
+#[derive(Clone, Debug)]
+struct Recent {
+    ino: Nid,
+    /// The block of its first slot.
+    first: u64,
+    slots: u64,
+    node: Node,
+}
+
+/// One direct node for each processor.
+#[derive(Debug, Default)]
+pub(crate) struct RecentNodes(PerCore<Mutex<Option<Recent>>>);
+
+impl RecentNodes {
+    /// The slot of a block, if this processor used its node last.
+    #[inline]
+    pub(crate) fn find(&self, ino: Nid, block: u64) -> Option<Slot> {
+        if block < FIRST {
+            return None;
+        }
+        let recent = self.0.slot().try_lock()?;
+        let Recent { first, slots, node, .. } = recent.as_ref().filter(|recent| recent.ino == ino)?;
+        let index = block.checked_sub(*first).filter(|index| index < slots)?;
+        if protocol_value!("recent_node_was_removed", node.is_removed(), false) {
+            return None;
+        }
+        Some(Slot { node: node.clone(), index: index as usize })
+    }
+
+    /// Remembers the node of a block's slot. A direct node of the file has so many.
+    pub(crate) fn note(&self, ino: Nid, block: u64, slot: &Slot, slots: u16) {
+        if block < FIRST || slot.node.nid() == ino {
+            return;
+        }
+        let Some(mut recent) = self.0.slot().try_lock() else { return };
+        let (first, node) = (block - slot.index as u64, slot.node.clone());
+        let before = recent.replace(Recent { ino, first, slots: slots.into(), node });
+        drop(recent);
+        drop(before);
+    }
+}
