@@ -47,6 +47,14 @@ pub(crate) fn volume(subject: &Subject, files: u64) -> FileSystem {
     let volume = VolumeOptions::new().nid_policy(subject.policy).node_cache(cached).dirty_nodes(u64::MAX);
     let lock = if subject.whole_directory { DirectoryLock::Whole } else { DirectoryLock::Bucket };
     let mut options = Options::new().volume(volume).directory_lock(lock).inode_cache(cached);
+    #[cfg(f2fs_manycore)]
+    {
+        // The time of the machine that is played.
+        options = options.clock(|| {
+            let now = f2fs_sync::manycore::now();
+            f2fs::Time { seconds: (now / 1_000_000_000) as i64, nanoseconds: (now % 1_000_000_000) as u32 }
+        });
+    }
     if subject.workload == Workload::Dwsj {
         let region = MemoryRegion::new(JOURNAL * processors()).expect("there is so much memory");
         let medium = PlainArc::new(RegionMedium::new(region));

@@ -1,8 +1,9 @@
 //! Whether a write has to change the times of its file.
 //!
 //! The times of a file say when it was written, but not more finely than a tick, as long as nobody looks: a write in the
-//! tick of the last one leaves the inode as it is, and writers of one file do not wait for each other's inode. When
-//! somebody has looked, the next write changes the times, so that two looks tell whether the file was written in
+//! tick of the last one leaves the inode as it is, and writers of one file do not wait for each other's inode. The first
+//! write of the next tick changes the times, and others leave that to it: so they may be two ticks late. When somebody
+//! has looked, the next write changes the times, so that two looks tell whether the file was written in
 //! between. (`inode_needs_update_time` and `current_time` in Linux's `fs/inode.c`, whose tick is the timer's; since
 //! Linux 6.13 a look has the same effect there.)
 //!
@@ -12,6 +13,8 @@
 //!   a write                                                          a look
 //!   W1  its blocks are locked exclusively, until all is done         L1  lock the inode's page, shared
 //!   W2  word is this tick: the times stay                            L2  word = looked
+//!       word is the last tick: the one who makes it this tick goes on,
+//!       for all others the times stay
 //!   W3  else lock the page, set times, word = tick                   L3  read the times, unlock
 //! ```
 //!
@@ -42,7 +45,13 @@ impl Times {
     /// Whether a write has to change them. The caller has its blocks exclusively.
     #[inline]
     pub(crate) fn must_change(&self, now: Time) -> bool {
-        self.0.load(Ordering::SeqCst) != tick(now)
+        let (seen, now) = (self.0.load(Ordering::SeqCst), tick(now));
+        if seen == now {
+            return false;
+        }
+        let claim = || self.0.compare_exchange(seen, now, Ordering::SeqCst, Ordering::SeqCst);
+        // Others that are late, or find that somebody has looked, change them as well.
+        seen.wrapping_add(1) != now || claim().map_or_else(|other| other != now, |_| true)
     }
 
     /// A write changed them. The caller has the inode's page locked.
