@@ -278,7 +278,7 @@ impl FileSystem {
     ) -> Result<(), FsError> {
         let handle = self.handle(path, last)?;
         let core = &self.core;
-        core.balance(handle.inode.ino)?;
+        core.balance()?;
         core.refill_nids();
         core.change(|op| {
             let mut block = handle.inode.write_attributes(op);

@@ -143,14 +143,14 @@ impl Core {
 
     /// Writes a checkpoint, or cleans, or makes room among dentry blocks, if that is due. Called before an operation,
     /// with no lock held.
-    pub(crate) fn balance(&self, hint: Nid) -> Result<(), FsError> {
+    pub(crate) fn balance(&self) -> Result<(), FsError> {
         self.dentries.trim(&self.inodes);
-        match self.volume.balance().need(hint) {
+        match self.volume.balance().need() {
             Need::Nothing => {}
             Need::Checkpoint => {
                 WriteBack(self).write_back_ahead();
                 let ahead = || self.dirty_directories.write_ahead(&self.volume);
-                let checkpoint = self.volume.checkpoints().write_if_needed(hint, ahead, |op| self.write_above(op))?;
+                let checkpoint = self.volume.checkpoints().write_if_needed(ahead, |op| self.write_above(op))?;
                 if checkpoint.is_some() {
                     self.inodes.shrink();
                 }

@@ -157,7 +157,7 @@ impl InodeRef {
             time.check()?;
         }
         let (core, inode) = (&self.handle.core, self.inode());
-        core.balance(inode.ino)?;
+        core.balance()?;
         core.refill_nids();
         core.change(|op| {
             let mut block = inode.write_attributes(op);

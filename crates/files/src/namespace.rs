@@ -73,7 +73,7 @@ impl Namespace<'_> {
         target: Option<&[u8]>,
     ) -> Result<Arc<Inode>, FsError> {
         let directory = parent.directory()?;
-        self.balance(parent.ino)?;
+        self.balance()?;
         let stripe = directory.stripe(directory.stripe_of(name.hash()));
         let _stripe = protocol_value!("create_without_its_stripe", Some(stripe.write()), None);
         if protocol_value!("create_in_a_dead_directory", directory.is_dead(), false) {
@@ -128,7 +128,7 @@ impl Namespace<'_> {
             return Err(FsError::DirectoryLink);
         }
         let directory = parent.directory()?;
-        self.balance(parent.ino)?;
+        self.balance()?;
         let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
         if protocol_value!("link_in_a_dead_directory", directory.is_dead(), false) {
             return Err(FsError::NotFound);
@@ -160,7 +160,7 @@ impl Namespace<'_> {
     /// Removes a name of a file that is not a directory.
     pub(crate) fn unlink(&self, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
         let directory = parent.directory()?;
-        self.balance(parent.ino)?;
+        self.balance()?;
         let stripe = directory.stripe(directory.stripe_of(name.hash())).write();
         let (located, inode) = self.located(parent, name)?;
         if inode.kind == FileKind::Directory {
@@ -203,7 +203,7 @@ impl Namespace<'_> {
     /// Removes an empty directory.
     pub(crate) fn rmdir(&self, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
         let directory = parent.directory()?;
-        self.balance(parent.ino)?;
+        self.balance()?;
         let stripe = directory.stripe(directory.stripe_of(name.hash())).write();
         let (located, inode) = self.located(parent, name)?;
         let removed = inode.directory()?;

@@ -112,7 +112,7 @@ impl Attributes<'_> {
             }
             _ => value,
         };
-        self.balance(inode.ino)?;
+        self.balance()?;
         let _xattrs = inode.xattrs.write();
         self.refill_nids();
         self.change(|op| {
@@ -125,7 +125,7 @@ impl Attributes<'_> {
     /// Removes an attribute.
     pub(crate) fn xattr_remove(&self, inode: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
         let (kind, stored) = split(name)?;
-        self.balance(inode.ino)?;
+        self.balance()?;
         let _xattrs = inode.xattrs.write();
         self.refill_nids();
         self.change(|op| {

@@ -11,12 +11,11 @@
 mod loom_common;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use f2fs_files::{File, FileSystem, Time};
+use f2fs_files::File;
 use f2fs_sync::{Arc, model};
 use f2fs_volume::models::Image;
-use loom_common::{BLOCK, Small, image, options};
+use loom_common::{BLOCK, Small, image};
 
 /// Its slot is in a node of its own.
 const FAR: u64 = 1000;
@@ -36,12 +35,6 @@ fn read(file: &File) -> u8 {
     assert_eq!(file.read_at(&mut bytes, FAR * BLOCK as u64).unwrap(), BLOCK);
     assert!(bytes.iter().all(|byte| *byte == bytes[0]));
     bytes[0]
-}
-
-/// One tick of the time of files, in which it is later each time.
-fn clock() -> Time {
-    static NANOSECONDS: AtomicU32 = AtomicU32::new(0);
-    Time { seconds: 1_700_000_000, nanoseconds: NANOSECONDS.fetch_add(1, Relaxed) % 1_000_000 }
 }
 
 #[test]
@@ -71,13 +64,13 @@ fn a_node_is_used_again_until_it_is_removed() {
 fn two_looks_tell_of_a_write_between_them() {
     image_of_one();
     let setup = || {
-        let fs = Arc::new(FileSystem::open(image_of_one().device(), options().clock(clock)).unwrap());
-        let file = Arc::new(fs.open_file("/file").unwrap());
+        let small = Small::open(image_of_one());
+        let file = Arc::new(small.fs.open_file("/file").unwrap());
         write(&file, 2);
         assert_eq!(read(&file), 2);
-        (fs, file)
+        (small, file)
     };
-    model::large("two_looks_tell_of_a_write_between_them", 2, setup, |(fs, file)| {
+    model::large("two_looks_tell_of_a_write_between_them", 2, setup, |(small, file)| {
         let other = Arc::clone(&file);
         let writer = model::spawn(move || write(&other, 3));
         let first = file.metadata().unwrap().modified;
@@ -87,6 +80,6 @@ fn two_looks_tell_of_a_write_between_them() {
         let second = file.metadata().unwrap().modified;
         assert_eq!(read(&file), 3);
         assert!(found == 3 || first != second, "the file changed, and its times did not");
-        drop(fs);
+        drop(small);
     });
 }

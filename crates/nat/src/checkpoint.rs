@@ -6,11 +6,17 @@
 //! the copy that is not current. No entry that stood in the journal is lost: it is in the new journal, or in a block
 //! that is written.
 //!
+//! ```text
+//!   freeze   changed blocks, and those of which the journal has something, owe an image of what they are now
+//!   flush    the images are taken, and stand in the journal or in blocks to be written
+//!   end      the checkpoint is durable
+//! ```
+//!
 //! # Locking rules
 //!
-//! `Checkpoints::begun` is held over the whole of `begin` and of `end`; inside it, one slot's lock at a time, and the
-//! ledger's lock alone. A change that runs beside is either in this checkpoint (made before its slot was frozen) or in
-//! the next.
+//! `Checkpoints::begun` is held over the whole of each step; inside it, one slot's lock at a time, and the ledger's lock
+//! alone. A change that runs beside is either in this checkpoint (made before its slot was frozen) or in the next: a
+//! thread that changes a block which owes an image leaves that behind (`slot.rs`).
 
 use std::collections::BTreeMap;
 
@@ -20,9 +26,7 @@ use f2fs_sync::{Mutex, protocol_never, protocol_step};
 
 use crate::entry::NatEntry;
 use crate::error::NatError;
-use crate::frame::Frame;
-use crate::size::{Bits, ENTRIES, bit, count, locate, members, nid_at};
-use crate::slot::Locked;
+use crate::size::{Bits, bit, count, locate, members, nid_at};
 use crate::table::{Ledger, Table};
 
 /// A block of the table that has to be written.
@@ -50,10 +54,10 @@ pub struct NatFlush {
 /// A checkpoint on its way.
 #[derive(Debug)]
 struct Begun {
-    /// The blocks that it froze.
-    frozen: Vec<u32>,
-    /// The table as the device will have it.
-    ledger: Ledger,
+    /// The blocks that it froze, ascending, and which of their entries the device lacks.
+    frozen: Vec<(u32, Bits)>,
+    /// The table as the device will have it, once that is known.
+    ledger: Option<Ledger>,
 }
 
 /// Which checkpoint is on its way.
@@ -62,7 +66,7 @@ pub(crate) struct Checkpoints {
     begun: Mutex<Option<Begun>>,
 }
 
-/// The entries of one block that the device lacks.
+/// The entries of one block that the new journal or the block has to hold.
 struct Set {
     block: u32,
     entries: Bits,
@@ -71,18 +75,24 @@ struct Set {
 
 impl Checkpoints {
     /// Takes all changes so far into a checkpoint.
-    pub(crate) fn begin(&self, table: &Table, capacity: usize) -> Result<NatFlush, NatError> {
+    pub(crate) fn freeze(&self, table: &Table) {
         let mut begun = self.begun.lock();
         if let Some(abandoned) = begun.take() {
             give_up(table, &abandoned.frozen);
         }
+        *begun = Some(Begun { frozen: freeze(table), ledger: None });
+    }
+
+    /// The journal and the blocks of the checkpoint that [`freeze`](Self::freeze) began. After an error none has begun.
+    pub(crate) fn flush(&self, table: &Table, capacity: usize) -> Result<NatFlush, NatError> {
+        let mut begun = self.begun.lock();
         let mut ledger = table.ledger.read().clone();
         #[cfg(feature = "baselines")]
         {
             ledger.generation += 1;
         }
-        let mut frozen = Vec::new();
-        match freeze(table, &mut ledger, capacity, &mut frozen) {
+        let mut frozen = begun.take().map_or_else(Vec::new, |begun| begun.frozen);
+        match flush(table, &mut ledger, capacity, &frozen) {
             Ok((journal, blocks)) => {
                 let flush = NatFlush {
                     journal: journal.iter().map(|(nid, entry)| (*nid, (*entry).into())).collect(),
@@ -90,7 +100,7 @@ impl Checkpoints {
                     version_bitmap: ledger.bitmap.clone(),
                 };
                 ledger.journal = journal;
-                *begun = Some(Begun { frozen, ledger });
+                *begun = Some(Begun { frozen: core::mem::take(&mut frozen), ledger: Some(ledger) });
                 Ok(flush)
             }
             Err(error) => {
@@ -104,16 +114,15 @@ impl Checkpoints {
     /// lock held.
     pub(crate) fn end(&self, table: &Table, freed: impl Fn(u32, &Bits)) {
         let mut begun = self.begun.lock();
-        let Some(Begun { frozen, ledger }) = begun.take() else { return };
+        let Some(Begun { frozen, mut ledger }) = begun.take_if(|begun| begun.ledger.is_some()) else { return };
         // Before the blocks thaw: from then on they may be taken out of memory, and are read again as the ledger says.
-        let mut ledger = Some(ledger);
         let mut publish = || {
             if let Some(ledger) = ledger.take() {
                 *table.ledger.write() = ledger;
             }
         };
         protocol_step!("nat_ledger_before_thaw", publish());
-        for block in frozen {
+        for (block, _) in frozen {
             let mut locked = table.slot(block).lock(&table.pool);
             let bits = locked.thaw();
             if count(&bits) != 0 {
@@ -124,24 +133,49 @@ impl Checkpoints {
     }
 }
 
-fn give_up(table: &Table, frozen: &[u32]) {
-    for block in frozen {
+fn give_up(table: &Table, frozen: &[(u32, Bits)]) {
+    for (block, _) in frozen {
         if table.slot(*block).lock(&table.pool).unfreeze() {
             table.dirty.insert(*block);
         }
     }
 }
 
-/// Freezes the blocks, and chooses between the journal and the table for each entry. `ledger` becomes the new version
-/// bitmap; the new journal is returned.
+/// Freezes the changed blocks, and those of which only the journal has something: the checkpoint may have to write
+/// them.
+fn freeze(table: &Table) -> Vec<(u32, Bits)> {
+    let mut frozen: BTreeMap<u32, Bits> = BTreeMap::new();
+    for block in table.dirty.iter() {
+        let mut locked = table.slot(block).lock(&table.pool);
+        // With the lock held: a change that comes after this one enters the block again.
+        protocol_step!("nat_dirty_removed_before_freeze", table.dirty.remove(block));
+        frozen.insert(block, locked.freeze());
+        drop(locked);
+        protocol_never!("nat_dirty_removed_before_freeze", table.dirty.remove(block));
+    }
+    for nid in table.ledger.read().journal.keys() {
+        let (block, _) = locate(*nid);
+        frozen.entry(block).or_insert_with(|| {
+            protocol_step!("nat_block_of_journal_owes_nothing", table.slot(block).lock(&table.pool).owe());
+            Bits::default()
+        });
+    }
+    frozen.into_iter().collect()
+}
+
+/// Takes the images of the frozen blocks, and chooses between the journal and the table for each entry. `ledger`
+/// becomes the new version bitmap; the new journal is returned.
 #[allow(clippy::type_complexity)]
-fn freeze(
+fn flush(
     table: &Table,
     ledger: &mut Ledger,
     capacity: usize,
-    frozen: &mut Vec<u32>,
+    frozen: &[(u32, Bits)],
 ) -> Result<(BTreeMap<Nid, NatEntry>, Vec<NatBlockWrite>), NatError> {
-    let mut sets = freeze_dirty(table, frozen)?;
+    let mut sets = Vec::with_capacity(frozen.len());
+    for (block, entries) in frozen.iter().filter(|(_, entries)| count(entries) != 0) {
+        sets.push(Set { block: *block, entries: *entries, image: Some(written_image(table, *block, entries)?) });
+    }
     let total: u32 = sets.iter().map(|set| count(&set.entries)).sum();
 
     // The entries of the journal that did not change since.
@@ -197,15 +231,20 @@ fn freeze(
             None => {
                 // Only the journal has something of this block: it has to be read to be written.
                 let (mut locked, frame) = table.lock(set.block)?;
-                frozen.push(set.block);
                 protocol_step!("nat_block_pinned", locked.pin());
-                image(&locked, frame)
+                locked.take_owed(frame)
             }
         };
         let second = bits::msb::flip(&mut ledger.bitmap, set.block as usize);
         writes.push(NatBlockWrite { index: set.block, second, block });
     }
     writes.sort_by_key(|write| write.index);
+    for (block, entries) in frozen {
+        // The journal keeps all that it had of the block.
+        if count(entries) == 0 {
+            table.slot(*block).lock(&table.pool).forgive();
+        }
+    }
     Ok((journal, writes))
 }
 
@@ -213,46 +252,15 @@ fn journal_has_room(all_fit: bool, journal: &BTreeMap<Nid, NatEntry>, size: usiz
     all_fit || journal.len() + size <= capacity
 }
 
-/// Freezes all dirty blocks. `frozen` gets those that were, also if it fails.
-fn freeze_dirty(table: &Table, frozen: &mut Vec<u32>) -> Result<Vec<Set>, NatError> {
-    let dirty: Vec<u32> = table.dirty.iter().collect();
-    let mut sets = Vec::with_capacity(dirty.len());
-    let mut failed = None;
-    for block in dirty {
-        match freeze_block(table, block) {
-            Ok(None) => {}
-            Ok(Some(set)) => {
-                protocol_never!("nat_dirty_removed_before_freeze", table.dirty.remove(set.block));
-                frozen.push(set.block);
-                sets.push(set);
-            }
-            Err(error) => failed = failed.or(Some(error)),
-        }
-    }
-    failed.map_or(Ok(sets), Err)
-}
-
-/// Freezes a block; `None`: it has nothing dirty.
-fn freeze_block(table: &Table, block: u32) -> Result<Option<Set>, NatError> {
+/// The image of a block of which all these entries have to be written.
+fn written_image(table: &Table, block: u32, entries: &Bits) -> Result<Box<NatBlock>, NatError> {
     let (mut locked, frame) = table.lock(block)?;
-    let entries = locked.dirty();
-    for index in members(entries) {
-        let entry = locked.entry(frame, index);
+    let image = locked.take_owed(frame);
+    for index in members(*entries) {
+        let entry = NatEntry::from(image.entries[index]);
         if entry.addr == BlockAddr::NEW {
             return Err(NatError::Unwritten { nid: nid_at(block, index), ino: entry.ino });
         }
     }
-    // With the lock held: a change that comes after this one enters the block again.
-    protocol_step!("nat_dirty_removed_before_freeze", table.dirty.remove(block));
-    locked.freeze();
-    Ok((count(&entries) != 0).then(|| Set { block, entries, image: Some(image(&locked, frame)) }))
-}
-
-/// The block as it is to stand on the device.
-fn image(locked: &Locked<'_>, frame: &Frame) -> Box<NatBlock> {
-    let mut image = Box::new(NatBlock::ZERO);
-    for (index, entry) in image.entries.iter_mut().enumerate().take(ENTRIES) {
-        *entry = locked.entry(frame, index).into();
-    }
-    image
+    Ok(image)
 }

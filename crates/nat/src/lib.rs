@@ -62,7 +62,9 @@
 //! Opening: read the newest record that is whole; give its bitmap, journal, `next_free_nid` and number of nodes to
 //! [`Nat::new`]. The table's blocks are read when they are needed.
 //!
-//! A checkpoint, with no other call of the table while it runs but [`get`](Nat::get):
+//! A checkpoint, with no other call of the table until [`begin_checkpoint`](Nat::begin_checkpoint) has returned but
+//! [`get`](Nat::get) (an owner that keeps others out for less calls [`freeze`](Nat::freeze), lets them go on, and calls
+//! [`flush`](Nat::flush)):
 //!
 //! 1. Write every node whose entry says [`BlockAddr::NEW`](f2fs_format::BlockAddr::NEW), and [`bind`](Nat::bind) it to
 //!    its block.

@@ -195,20 +195,38 @@ impl Nat {
         Ok(known + self.table.unknown_free.load(Ordering::Relaxed))
     }
 
-    /// Takes all changes so far into a checkpoint, and returns the entries and blocks that it has to write.
-    /// `journal_capacity`: how many entries the journal may hold; 0 empties it. Changes made after this belong to the
-    /// next checkpoint.
-    ///
-    /// A checkpoint that began and does not end is given up by the next call, which takes its changes over.
+    /// Takes all changes so far into a checkpoint, and returns the entries and blocks that it has to write:
+    /// [`freeze`](Self::freeze) and [`flush`](Self::flush) in one.
     ///
     /// # Errors
-    /// [`NatError::Unwritten`] if an entry is bound to [`BlockAddr::NEW`]; [`NatError::Source`] and
-    /// [`NatError::Corrupt`] if a block of which only the journal has something has to be read and cannot be. Nothing
-    /// has changed then.
+    /// Those of `flush`.
     pub fn begin_checkpoint(&self, journal_capacity: usize) -> Result<NatFlush, NatError> {
+        self.freeze();
+        self.flush(journal_capacity)
+    }
+
+    /// Takes all changes so far into a checkpoint. Changes made after this belong to the next one. It takes one lock for
+    /// each block of the table that changed, and copies nothing: an owner that keeps its operations out meanwhile keeps
+    /// them out for a short time.
+    ///
+    /// A checkpoint that began and does not end is given up by the next call, which takes its changes over.
+    pub fn freeze(&self) {
         #[cfg(feature = "baselines")]
         let _cache = self.table.change_cache();
-        self.checkpoints.begin(&self.table, journal_capacity)
+        self.checkpoints.freeze(&self.table);
+    }
+
+    /// The entries and blocks that the checkpoint of the last [`freeze`](Self::freeze) has to write. Others may go on
+    /// changing the table. `journal_capacity`: how many entries the journal may hold; 0 empties it.
+    ///
+    /// # Errors
+    /// [`NatError::Unwritten`] if an entry was bound to [`BlockAddr::NEW`]; [`NatError::Source`] and
+    /// [`NatError::Corrupt`] if a block of which only the journal has something has to be read and cannot be. The
+    /// checkpoint is given up then: its changes go to the next one.
+    pub fn flush(&self, journal_capacity: usize) -> Result<NatFlush, NatError> {
+        #[cfg(feature = "baselines")]
+        let _cache = self.table.change_cache();
+        self.checkpoints.flush(&self.table, journal_capacity)
     }
 
     /// The checkpoint that began is durable: the NIDs freed before it began become free. Without one, nothing happens.

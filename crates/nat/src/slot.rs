@@ -20,11 +20,14 @@
 //! - `free` holds the NIDs that may be handed out now; a set bit is taken by clearing it, without the lock. Bits are
 //!   set by the loader (before `known`), and by whoever returns NIDs, by the rules of the policy ([`crate::sharded`],
 //!   `baseline/listed.rs`).
+//! - A frozen block owes its checkpoint an image of what it was then. The checkpoint takes it later, unless somebody
+//!   changes the block first: then that thread leaves the image behind (`Owed`).
 //! - An entry that is NULL while dirty or flushing belongs to a node that was freed since the last durable checkpoint:
 //!   its NID is not free yet.
 
+use f2fs_format::nat::NatBlock;
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-use f2fs_sync::{Mutex, MutexGuard, protocol_value};
+use f2fs_sync::{Mutex, MutexGuard, protocol_step, protocol_value};
 
 use crate::entry::NatEntry;
 use crate::frame::{Frame, FramePool, NONE};
@@ -41,6 +44,20 @@ pub(crate) struct Marks {
     pinned: bool,
     /// The slot's `version`.
     version: u32,
+    /// What a checkpoint that began has not taken yet.
+    owed: Owed,
+}
+
+/// The image of a block for a checkpoint that began.
+#[derive(Debug, Default)]
+enum Owed {
+    /// None, or it was taken.
+    #[default]
+    Nothing,
+    /// The block as it is.
+    Block,
+    /// The block as it was before it changed.
+    Image(Box<NatBlock>),
 }
 
 /// One NAT block.
@@ -243,6 +260,9 @@ impl<'a> Locked<'a> {
     /// Changes an entry and marks it dirty; tells whether the block had nothing dirty before.
     #[inline]
     pub(crate) fn set(&mut self, frame: &Frame, index: usize, entry: NatEntry) -> bool {
+        if matches!(self.marks.owed, Owed::Block) {
+            protocol_step!("nat_change_leaves_no_image", self.marks.owed = Owed::Image(self.image(frame)));
+        }
         self.slot.change(&mut self.marks, || {
             frame.words[index].store(entry.word(), Ordering::Relaxed);
             frame.versions[index].store(entry.version, Ordering::Relaxed);
@@ -268,10 +288,39 @@ impl<'a> Locked<'a> {
         std::array::from_fn(|word| self.marks.dirty[word] | self.marks.flushing[word])
     }
 
-    /// A checkpoint takes all dirty entries.
-    pub(crate) fn freeze(&mut self) {
+    /// A checkpoint takes all dirty entries; gives which these are.
+    pub(crate) fn freeze(&mut self) -> Bits {
         self.marks.flushing = self.dirty();
         self.marks.dirty = [0; WORDS];
+        self.owe();
+        self.marks.flushing
+    }
+
+    /// A checkpoint may need the block as it is now.
+    pub(crate) fn owe(&mut self) {
+        self.marks.owed = Owed::Block;
+    }
+
+    /// The block as it was when the checkpoint began.
+    pub(crate) fn take_owed(&mut self, frame: &Frame) -> Box<NatBlock> {
+        match std::mem::take(&mut self.marks.owed) {
+            Owed::Image(image) => image,
+            Owed::Block | Owed::Nothing => self.image(frame),
+        }
+    }
+
+    /// The checkpoint does not need the block.
+    pub(crate) fn forgive(&mut self) {
+        self.marks.owed = Owed::Nothing;
+    }
+
+    /// The block as it is to stand on the device.
+    fn image(&self, frame: &Frame) -> Box<NatBlock> {
+        let mut image = Box::new(NatBlock::ZERO);
+        for (index, entry) in image.entries.iter_mut().enumerate().take(ENTRIES) {
+            *entry = self.entry(frame, index).into();
+        }
+        image
     }
 
     /// A checkpoint writes the block although nothing of it changed: it stays in memory until the device has it.
@@ -284,6 +333,7 @@ impl<'a> Locked<'a> {
         self.marks.dirty = self.dirty();
         self.marks.flushing = [0; WORDS];
         self.marks.pinned = false;
+        self.forgive();
         count(&self.marks.dirty) != 0
     }
 

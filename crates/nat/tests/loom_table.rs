@@ -7,6 +7,8 @@
 // mutant: nat_thaw_of_changed, killed by: a_freed_nid_comes_back_with_its_checkpoint_only
 // mutant: nat_dirty_removed_before_freeze, killed by: a_change_is_in_this_checkpoint_or_in_the_next
 // mutant: nat_ledger_before_thaw, killed by: an_evicted_block_comes_back_as_its_checkpoint_left_it
+// mutant: nat_change_leaves_no_image, killed by: what_changes_behind_the_freeze_is_in_the_next_checkpoint
+// mutant: nat_block_of_journal_owes_nothing, killed by: a_block_of_the_journal_is_written_as_it_was_frozen
 // mutant: nat_block_pinned, killed by: a_block_of_the_journal_stays_while_it_is_written
 
 mod loom_common;
@@ -139,6 +141,53 @@ fn a_change_is_in_this_checkpoint_or_in_the_next() {
         let second = checkpoint();
         assert!(first == [500] && second == [600] || first == [600] && second == [600], "{first:?}, {second:?}");
         assert!(checkpoint() == [600]);
+    });
+}
+
+#[test]
+fn what_changes_behind_the_freeze_is_in_the_next_checkpoint() {
+    // With the journal, and with a block that is written.
+    for capacity in [38, 0] {
+        model::bounded("what_changes_behind_the_freeze_is_in_the_next_checkpoint", 3, move || {
+            let nat = Arc::new(open(Policy::Sharded, 2, 8, 1));
+            bind(&nat, Nid(5), 500);
+            nat.freeze();
+            let other = Arc::clone(&nat);
+            let thread = thread::spawn(move || bind(&other, Nid(5), 600));
+            let written = || {
+                let flush = nat.flush(capacity).expect("nothing is unwritten");
+                nat.end_checkpoint();
+                let blocks =
+                    flush.blocks.iter().map(|write| write.block.entries[5 % Nat::ENTRIES_PER_BLOCK].block_addr.get());
+                flush.journal.iter().map(|(_, entry)| entry.block_addr.get()).chain(blocks).collect::<Vec<_>>()
+            };
+            assert_eq!(written(), [500]);
+            thread.join().expect("the thread does not panic");
+            nat.freeze();
+            assert_eq!(written(), [600]);
+        });
+    }
+}
+
+#[test]
+fn a_block_of_the_journal_is_written_as_it_was_frozen() {
+    model::bounded("a_block_of_the_journal_is_written_as_it_was_frozen", 3, || {
+        // Only the journal knows where node 5 is, and the checkpoint empties it into the block.
+        let journal = [(Nid(5), RawNatEntry { version: 1, ino: 5.into(), block_addr: 500.into() })];
+        let config = NatConfig::new(2).valid_nodes(0);
+        let nat =
+            Arc::new(Nat::new(config, Arc::new(Filled { bound: 8 }), vec![0], &journal).expect("the size is right"));
+        let before = nat.get(Nid(6)).expect("the block can be read").addr;
+        nat.freeze();
+        let other = Arc::clone(&nat);
+        let thread = thread::spawn(move || bind(&other, Nid(6), 600));
+        let flush = nat.flush(0).expect("nothing is unwritten");
+        let written = |nid: usize| flush.blocks[0].block.entries[nid % Nat::ENTRIES_PER_BLOCK].block_addr.get();
+        assert_eq!((written(5), written(6)), (500, before.0));
+        nat.end_checkpoint();
+        thread.join().expect("the thread does not panic");
+        let flush = nat.begin_checkpoint(38).expect("nothing is unwritten");
+        assert_eq!(flush.journal.iter().map(|(nid, _)| *nid).collect::<Vec<_>>(), [Nid(6)]);
     });
 }
 

@@ -4,7 +4,6 @@
 //! Users' data leaves that much free ([`f2fs_segment::Class`]); nodes and directory blocks become dirty without asking,
 //! so each operation asks [`Balance::need`] before it begins.
 
-use f2fs_format::Nid;
 use f2fs_segment::Class;
 
 use crate::Volume;
@@ -32,8 +31,8 @@ pub struct Balance<'a>(pub(crate) &'a Volume);
 impl Balance<'_> {
     /// The work that should be done before the next operation. Cheap; ask it before each one, with nothing locked.
     #[must_use]
-    pub fn need(self, hint: Nid) -> Need {
-        match self.needs_in_turn(hint) {
+    pub fn need(self) -> Need {
+        match self.needs_in_turn() {
             // One is being written. Blocks that become dirty meanwhile are left to the next one, as long as there is
             // room and memory for them.
             Need::Checkpoint if self.0.epochs.is_taken() && self.may_go_on() => Need::Nothing,
@@ -48,11 +47,11 @@ impl Balance<'_> {
     }
 
     /// The same for whoever has the turn to write a checkpoint.
-    pub(crate) fn needs_in_turn(self, hint: Nid) -> Need {
+    pub(crate) fn needs_in_turn(self) -> Need {
         if self.0.roll_forward.is_recovering() {
             return Need::Nothing;
         }
-        if self.0.pressure.has_many_nodes(&self.0.store, hint) || self.0.attached_journal.is_filling() {
+        if self.0.pressure.has_many_nodes(&self.0.store) || self.0.attached_journal.is_filling() {
             return Need::Checkpoint;
         }
         let Ok(segments) = self.0.segments.manager() else { return Need::Nothing };

@@ -39,7 +39,6 @@ mod write_ahead;
 
 use std::time::{Duration, Instant};
 
-use f2fs_format::Nid;
 use f2fs_sync::protocol_never;
 
 use crate::epoch::Turn;
@@ -123,17 +122,16 @@ impl Checkpoints<'_> {
     }
 
     /// As [`write_with`](Self::write_with), unless none is [needed](crate::Balance::need) any more when it is this
-    /// thread's turn: `None` then. `hint`: as there.
+    /// thread's turn: `None` then.
     ///
     /// # Errors
     /// As [`write_with`](Self::write_with).
     pub fn write_if_needed<E: From<VolumeError>>(
         self,
-        hint: Nid,
         ahead: impl FnMut() -> Result<(), E>,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<Option<CheckpointReport>, E> {
-        self.write_unless(|| self.0.balance().needs_in_turn(hint) != Need::Checkpoint, ahead, above)
+        self.write_unless(|| self.0.balance().needs_in_turn() != Need::Checkpoint, ahead, above)
     }
 
     fn write_unless<E: From<VolumeError>>(

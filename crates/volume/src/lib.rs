@@ -71,6 +71,7 @@ mod damage;
 mod data_blocks;
 mod data_count;
 pub mod devices;
+mod dirty_nodes;
 mod epoch;
 mod error;
 mod examine;

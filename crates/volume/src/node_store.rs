@@ -2,8 +2,8 @@
 //!
 //! # Locking
 //!
-//! A shard owns the nodes whose NID falls into it: one reader-writer lock over its map, one mutex over its list of
-//! dirty pages. Neither is held while a page is locked or the device is waited for. A hit takes the map's lock shared.
+//! A shard owns the nodes whose NID falls into it: one reader-writer lock over its map, which is not held while a page
+//! is locked or the device is waited for. A hit takes it shared.
 //! Two threads that miss the same node both read it; the second one to come back takes the first one's page.
 //!
 //! A dirty page is never evicted: what bounds their number is the checkpoint ([`NodeStore::dirty`] tells when).
@@ -11,19 +11,19 @@
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{
-    Arc, CachePadded, Mutex, RwLock, ShardedCounter, protocol_never, protocol_step, protocol_value, stripe_of,
-    stripes_here,
+    Arc, CachePadded, Mutex, RwLock, protocol_never, protocol_step, protocol_value, stripe_of, stripes_here,
 };
 use rustc_hash::FxHashMap;
 
+use crate::dirty_nodes::DirtyNodes;
 use crate::node_page::{AHEAD, DIRTY, NodePage};
 
 /// Shards on a small machine: see [`shards`].
-pub(crate) const FEW_SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
+const FEW_SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
 type Map = FxHashMap<Nid, Arc<NodePage>>;
 
 /// Shards on this machine: 1 MiB of them on 128 processors.
-pub(crate) fn shards() -> usize {
+fn shards() -> usize {
     stripes_here(FEW_SHARDS)
 }
 
@@ -39,8 +39,6 @@ struct Pages {
 #[derive(Default)]
 struct Shard {
     pages: RwLock<Pages>,
-    dirty: Mutex<Vec<Arc<NodePage>>>,
-    dirty_count: AtomicU64,
 }
 
 /// The cache.
@@ -48,14 +46,14 @@ pub(crate) struct NodeStore {
     shards: Box<[CachePadded<Shard>]>,
     /// Pages that a shard keeps at most, dirty ones aside.
     shard_capacity: usize,
-    dirty_total: ShardedCounter,
+    dirty: DirtyNodes,
     /// Pages that were written before their checkpoint: they stay in memory until it is durable. Evicting the page
     /// would lose `born` and `unloggable`.
     ahead: Mutex<Vec<Vec<Arc<NodePage>>>>,
     /// Pages that a checkpoint on its way keeps in memory, counted as often as it took them.
     kept: AtomicU64,
     /// The dirty nodes of each inode but its own, by shards of the inode numbers: what a sync of the file looks for. A
-    /// node may stand here twice, or be clean again.
+    /// node may stand here twice, or be clean again: until the next checkpoint is durable.
     files: Box<[CachePadded<FileNodes>]>,
 }
 
@@ -68,8 +66,6 @@ pub(crate) struct TakenNodes {
     pub(crate) dirty: Vec<Arc<NodePage>>,
     /// Those that were written ahead.
     ahead: Vec<Vec<Arc<NodePage>>>,
-    /// Of each file: to be dropped when the gate is open.
-    _files: Vec<NodesByFile>,
 }
 
 impl core::fmt::Debug for NodeStore {
@@ -84,7 +80,7 @@ impl NodeStore {
         NodeStore {
             shards: (0..shards()).map(|_| CachePadded::new(Shard::default())).collect(),
             shard_capacity: (capacity / shards()).max(4),
-            dirty_total: ShardedCounter::new(0),
+            dirty: DirtyNodes::default(),
             ahead: Mutex::new(Vec::new()),
             kept: AtomicU64::new(0),
             files: (0..shards()).map(|_| CachePadded::new(Mutex::default())).collect(),
@@ -122,8 +118,8 @@ impl NodeStore {
         pages.map.entry(page.nid).or_insert(page).clone()
     }
 
-    /// Marks a page dirty. Called under its write lock. If the page joins the dirty ones of its shard: how many these
-    /// are.
+    /// Marks a page dirty. Called under its write lock. If the page joins the dirty ones of this processor: how many
+    /// these are.
     pub(crate) fn mark_dirty(&self, page: &Arc<NodePage>) -> Option<u64> {
         match page.set_dirty() {
             DIRTY => return None,
@@ -139,17 +135,13 @@ impl NodeStore {
         self.list(page)
     }
 
-    /// Puts a page on the list of its shard, unless it is there; gives how long that is then.
+    /// Puts a page on a list, unless it is on one; gives how long that is then.
     fn list(&self, page: &Arc<NodePage>) -> Option<u64> {
         if page.listed.swap(true, Ordering::AcqRel) {
             // A sync has written it since the last checkpoint.
             return None;
         }
-        let shard = self.shard(page.nid);
-        let mut dirty = shard.dirty.lock();
-        dirty.push(Arc::clone(page));
-        self.dirty_total.add(1);
-        Some(shard.dirty_count.fetch_add(1, Ordering::Relaxed) + 1)
+        Some(self.dirty.add(Arc::clone(page)))
     }
 
     /// A sync of the page failed: it has to be synced again, and written by the next checkpoint, whatever its state
@@ -162,20 +154,11 @@ impl NodeStore {
     /// Takes the lists of dirty pages, to write them before their checkpoint while operations run. Pages that are not
     /// written are [put back](Self::put_back), and in the end all are [kept](Self::keep).
     pub(crate) fn take_for_ahead(&self) -> Vec<Arc<NodePage>> {
-        let mut all = Vec::new();
-        for shard in &self.shards {
-            let taken = {
-                let mut dirty = shard.dirty.lock();
-                shard.dirty_count.store(0, Ordering::Relaxed);
-                core::mem::take(&mut *dirty)
-            };
-            self.dirty_total.sub(taken.len() as i64);
-            // An operation that changes a page from here on lists it again; who did so before has its change seen when
-            // the page is written.
-            for page in &taken {
-                page.listed.swap(false, Ordering::AcqRel);
-            }
-            all.extend(taken);
+        let all = self.dirty.take();
+        // An operation that changes a page from here on lists it again; who did so before has its change seen when the
+        // page is written.
+        for page in &all {
+            page.listed.swap(false, Ordering::AcqRel);
         }
         self.kept.fetch_add(all.len() as u64, Ordering::Relaxed);
         all
@@ -237,32 +220,25 @@ impl NodeStore {
 
     /// About how many pages became dirty since the last checkpoint.
     pub(crate) fn dirty(&self) -> u64 {
-        self.dirty_total.sum().max(0) as u64
+        self.dirty.len()
     }
 
-    /// Whether the shard of `nid` holds more than its part of `limit` dirty pages: a cheap sign that a checkpoint is
-    /// due.
-    pub(crate) fn is_crowded(&self, nid: Nid, limit: u64) -> bool {
-        self.shard(nid).dirty_count.load(Ordering::Relaxed) > limit / self.shards.len() as u64
+    /// Whether more than `limit` pages are dirty. Cheap to ask before each operation.
+    pub(crate) fn is_dirty_beyond(&self, limit: u64) -> bool {
+        self.dirty.is_beyond(limit)
     }
 
     /// Takes the lists of dirty pages. Called with the gate closed.
     pub(crate) fn take_dirty(&self) -> TakenNodes {
-        let mut all = Vec::new();
-        for shard in &self.shards {
-            all.append(&mut shard.dirty.lock());
-            shard.dirty_count.store(0, Ordering::Relaxed);
-        }
-        self.dirty_total.sub(all.len() as i64);
+        let mut all = self.dirty.take();
         self.kept.fetch_add(all.len() as u64, Ordering::Relaxed);
-        let files = self.files.iter().map(|nodes| core::mem::take(&mut *nodes.lock())).collect();
         all.retain(|page| {
             protocol_step!("node_stays_listed", page.listed.store(false, Ordering::Release));
             let journaled = page.journaled.swap(false, Ordering::AcqRel);
             let journaled = protocol_value!("journaled_node_left_out", journaled, false);
             page.is_to_be_written() || (journaled && !page.removed.load(Ordering::Acquire))
         });
-        TakenNodes { dirty: all, ahead: core::mem::take(&mut *self.ahead.lock()), _files: files }
+        TakenNodes { dirty: all, ahead: core::mem::take(&mut *self.ahead.lock()) }
     }
 
     /// A checkpoint is durable: its pages need not be kept any more. Called before syncs go on.
@@ -272,6 +248,13 @@ impl NodeStore {
             page.settle_ahead();
         }
         self.kept.store(0, Ordering::Relaxed);
+        for nodes in &self.files {
+            // Those that became dirty since the freeze stay.
+            nodes.lock().retain(|_, pages| {
+                pages.retain(|page| page.is_unsynced() && !page.removed.load(Ordering::Acquire));
+                !pages.is_empty()
+            });
+        }
     }
 
     /// Drops clean pages of shards that are above their capacity.

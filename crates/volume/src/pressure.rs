@@ -5,26 +5,24 @@
 //!
 //! # Locking
 //!
-//! None. The counts are per processor, or of a shard of the nodes.
+//! None. The counts are per processor.
 
-use f2fs_format::Nid;
 use f2fs_sync::ShardedCounter;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 
-use crate::node_store::{FEW_SHARDS, NodeStore, shards};
+use crate::node_store::NodeStore;
 use crate::segments::Segments;
 use crate::space::Space;
 
-/// Free sections beyond the floor from which on dirty blocks are counted seldom, for each [`FEW_SHARDS`] shards of
-/// nodes. With 256 shards and at most 128 processors, and [`SELDOM`], fewer than 384 x 128 blocks are dirty without
-/// being told, which are 96 segments.
+/// Free sections beyond the floor from which on dirty blocks are counted seldom. With at most 128 processors, and
+/// [`SELDOM`], fewer than 2 x 128 x 128 blocks are dirty without being told, which are 64 segments.
 const ROOMY_SECTIONS: u32 = 128;
 /// Blocks of which the segment manager is told whole ones while there is much room, rounded up: 4 segments. The line
 /// of the number is read by every operation.
 const ROUGHLY: u64 = 2048;
 /// How many blocks become dirty in a part before all parts are added up, while there is much room.
 const SELDOM: u64 = 128;
-/// How many nodes become dirty in a shard before all shards are added up, while there is not.
+/// How many nodes become dirty on a processor before all are added up, while there is not.
 const OFTEN: u64 = 8;
 
 /// The limits on dirty blocks.
@@ -34,8 +32,6 @@ pub(crate) struct Pressure {
     dirty_limit: u64,
     /// Dirty nodes that a checkpoint leaves to the freeze.
     left_to_freeze: u64,
-    /// Free sections beyond the floor from which on dirty blocks are counted seldom.
-    roomy: u32,
     /// Directory blocks that wait for the checkpoint.
     dentries: ShardedCounter,
     /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
@@ -47,7 +43,6 @@ impl Pressure {
         Pressure {
             dirty_limit,
             left_to_freeze,
-            roomy: ROOMY_SECTIONS * (shards() / FEW_SHARDS).max(1) as u32,
             dentries: ShardedCounter::new(0),
             reclaim_failed_at: AtomicU64::new(u64::MAX),
         }
@@ -68,9 +63,9 @@ impl Pressure {
         self.dirty_limit
     }
 
-    /// Whether so many nodes are dirty that a checkpoint is due. `hint`: the node in whose shard to look first.
-    pub(crate) fn has_many_nodes(&self, store: &NodeStore, hint: Nid) -> bool {
-        store.is_crowded(hint, self.dirty_limit) && store.dirty() > self.dirty_limit
+    /// Whether so many nodes are dirty that a checkpoint is due.
+    pub(crate) fn has_many_nodes(&self, store: &NodeStore) -> bool {
+        store.is_dirty_beyond(self.dirty_limit)
     }
 
     /// Whether nodes may become dirty although a checkpoint is being written. It keeps at most three times the limit in
@@ -96,19 +91,19 @@ impl Pressure {
         self.look(here.unsigned_abs(), 1, store, segments);
     }
 
-    /// A node became dirty, one of so many in its shard.
-    pub(crate) fn node_became_dirty(&self, in_shard: u64, store: &NodeStore, segments: &Segments) {
-        self.look(in_shard, OFTEN, store, segments);
+    /// A node became dirty, one of so many on this processor.
+    pub(crate) fn node_became_dirty(&self, here: u64, store: &NodeStore, segments: &Segments) {
+        self.look(here, OFTEN, store, segments);
     }
 
-    /// Tells the segment manager how much is dirty, if it is time to. `counted` is the number of dirty blocks in a part
-    /// of all: a shard of the nodes, or what one processor counted of the directory blocks.
+    /// Tells the segment manager how much is dirty, if it is time to. `counted` is the number of dirty nodes, or
+    /// of directory blocks, that this processor counted.
     ///
     /// The sum of the dirty blocks reads a line of every processor, and telling it writes a line that all read. So it
     /// is done seldom while many sections are free: less is dirty without being told than fits into those that make the
     /// difference.
     fn look(&self, counted: u64, often: u64, store: &NodeStore, segments: &Segments) {
-        let is_roomy = segments.manager().is_ok_and(|segments| segments.is_roomy(self.roomy));
+        let is_roomy = segments.manager().is_ok_and(|segments| segments.is_roomy(ROOMY_SECTIONS));
         let (every, exact) = if is_roomy { (SELDOM, ROUGHLY) } else { (often, 1) };
         if counted.is_multiple_of(every) {
             self.tell_in(exact, store, segments);

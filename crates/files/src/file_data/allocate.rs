@@ -39,7 +39,7 @@ impl FileData<'_> {
     pub(crate) fn allocate(&self, inode: &Arc<Inode>, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
         let content = self.content(inode);
         let end = range_end(content, offset, len)?;
-        self.balance(inode.ino)?;
+        self.balance()?;
         // A caller that holds everything from there on can give back the nodes as well.
         let tail = end > content.size();
         let _range = if tail { content.lock_from(offset) } else { content.lock_to_write(offset, len) };

@@ -28,7 +28,7 @@ use crate::inode::Inode;
 impl FileData<'_> {
     /// [`write_at`](Self::write_at) and [`sync_all`](crate::File::sync_all).
     pub(crate) fn write_durable(&self, inode: &Arc<Inode>, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
-        self.balance(inode.ino)?;
+        self.balance()?;
         let content = self.content(inode);
         let mut written = 0;
         // The file is to be durable, with what else was written.

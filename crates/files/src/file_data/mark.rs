@@ -9,7 +9,7 @@ use crate::{FsError, stat};
 
 impl FileData<'_> {
     pub(crate) fn set_temperature(&self, inode: &Inode, temperature: Temperature) -> Result<(), FsError> {
-        self.balance(inode.ino)?;
+        self.balance()?;
         self.change(|op| {
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();

@@ -17,7 +17,7 @@ use crate::truncate::{Progress, STEP_BLOCKS, step, truncate_step};
 impl FileData<'_> {
     /// Sets the size of a file: cut, or grown by a hole.
     pub(crate) fn truncate(&self, inode: &Arc<Inode>, size: u64) -> Result<(), FsError> {
-        self.balance(inode.ino)?;
+        self.balance()?;
         let content = self.content(inode);
         let _range = content.lock_from(size);
         self.refill_nids();

@@ -19,7 +19,7 @@ impl FileData<'_> {
         if self.volume.is_read_only() {
             return Ok(());
         }
-        self.balance(inode.ino)?;
+        self.balance()?;
         protocol_step!("cached_sync_leaves_dirty", WriteBack(self).write_back_file(inode)?);
         let (epoch, reason) = {
             let op = self.volume.begin()?;

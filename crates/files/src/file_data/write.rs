@@ -38,7 +38,7 @@ impl FileData<'_> {
     /// Writes `buf` at `offset`, growing the file as needed; returns how many bytes were written. On an error what was
     /// written until then stays, and the size says how much.
     pub(crate) fn write_at(&self, inode: &Arc<Inode>, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
-        self.balance(inode.ino)?;
+        self.balance()?;
         if buf.is_empty() {
             return Ok(0);
         }
@@ -50,7 +50,7 @@ impl FileData<'_> {
 
     /// Writes all of `buf` at the end of the file, or nothing; returns where.
     pub(crate) fn append(&self, inode: &Arc<Inode>, buf: &[u8]) -> Result<u64, FsError> {
-        self.balance(inode.ino)?;
+        self.balance()?;
         let content = self.content(inode);
         // Wherever the end is, it is in one block more at most.
         let room = self.admit(BLOCK_BYTES - 1, buf.len());

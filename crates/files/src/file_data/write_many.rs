@@ -86,7 +86,7 @@ impl<'a> FileData<'a> {
                 next += 1;
                 continue;
             }
-            self.balance(inode.ino)?;
+            self.balance()?;
             let (first, last) = blocks_of(write.offset, write.buf.len());
             let mut waited = Some(content.ranges.exclusive(first, last));
             let result = self.change(|op| self.write_groups(op, inode, content, depth, writes, &mut next, &mut waited));

@@ -69,7 +69,7 @@ impl FileData<'_> {
     pub(crate) fn punch_hole(&self, inode: &Arc<Inode>, offset: u64, len: u64) -> Result<(), FsError> {
         let content = self.content(inode);
         let end = range_end(content, offset, len)?;
-        self.balance(inode.ino)?;
+        self.balance()?;
         let _range = content.lock_to_write(offset, len);
         self.refill_nids();
         if content.is_inline() {
@@ -85,7 +85,7 @@ impl FileData<'_> {
     pub(crate) fn zero_range(&self, inode: &Arc<Inode>, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
         let content = self.content(inode);
         let end = range_end(content, offset, len)?;
-        self.balance(inode.ino)?;
+        self.balance()?;
         let _range = if end > content.size() { content.lock_from(offset) } else { content.lock_to_write(offset, len) };
         self.refill_nids();
         let _past = self.past_cache(inode, offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES)?;

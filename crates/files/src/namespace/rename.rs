@@ -62,7 +62,7 @@ impl Named {
 
 impl Namespace<'_> {
     pub(crate) fn rename(&self, from: Place<'_>, to: Place<'_>, mode: RenameMode) -> Result<(), FsError> {
-        self.balance(from.parent.ino)?;
+        self.balance()?;
         let crossing = from.parent.ino != to.parent.ino;
         if crossing {
             let stripes = self.lock_apart(from, to)?;

@@ -2,10 +2,11 @@
 #![allow(dead_code)] // not every file of models uses all of it
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use f2fs_device::MemoryDevice;
 pub(crate) use f2fs_device_test::LateDevice;
-use f2fs_files::{FileSystem, Options};
+use f2fs_files::{FileSystem, Options, Time};
 use f2fs_sync::Arc;
 use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::{FormatOptions, format};
@@ -23,7 +24,13 @@ pub(crate) struct Small {
 pub(crate) fn options() -> Options {
     let one = NonZeroUsize::MIN;
     let volume = VolumeOptions::new().lanes(1).threads(1).node_cache(one);
-    Options::new().volume(volume).dentry_cache(one).inode_cache(one).lock_memory(0)
+    Options::new().volume(volume).dentry_cache(one).inode_cache(one).lock_memory(0).clock(clock)
+}
+
+/// One tick of the time of files, in which it is later each time: what a model does must not depend on the real time.
+fn clock() -> Time {
+    static NANOSECONDS: AtomicU32 = AtomicU32::new(0);
+    Time { seconds: 1_700_000_000, nanoseconds: NANOSECONDS.fetch_add(1, Relaxed) % 1_000_000 }
 }
 
 /// The contents of a device after `fill` and a clean end.

@@ -12,9 +12,8 @@
 //! The gate is closed, so nobody changes a node or counts. The pages of nodes are locked one at a time. [`Frozen`]
 //! holds the right to write ([`Writing`]): syncs wait until it is dropped.
 
-use f2fs_format::summary::{NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES};
+use f2fs_format::summary::SIT_JOURNAL_ENTRIES;
 use f2fs_format::{Nid, SegmentNo};
-use f2fs_nat::NatFlush;
 use f2fs_segment::SegmentFlush;
 
 use super::Checkpoints;
@@ -40,10 +39,9 @@ pub(super) struct Frozen<'a> {
     pub(super) writing: Writing<'a>,
 }
 
-/// The part of it that tables and pack are made of.
+/// The part of it that tables and pack are made of, but for the NAT, which knows what it froze.
 pub(super) struct Tables {
     pub(super) segments: SegmentFlush,
-    pub(super) nat: NatFlush,
     pub(super) orphans: Vec<Nid>,
     pub(super) counts: Counts,
 }
@@ -66,7 +64,7 @@ impl<'a> Checkpoints<'a> {
     pub(super) fn freeze(self, turn: &'a Turn<'_>, ahead: u64) -> Result<Frozen<'a>, VolumeError> {
         let (nodes, pages) = self.place_nodes()?;
         let segments = self.0.segments.manager()?.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
-        let nat = self.0.nat.begin_checkpoint(NAT_JOURNAL_ENTRIES)?;
+        self.0.nat.freeze();
         self.0.zoning.note_left(self.0.segments.manager()?);
         // Nobody else counts: all of these are exact.
         let counts = Counts {
@@ -81,7 +79,7 @@ impl<'a> Checkpoints<'a> {
         self.0.attached_journal.freeze();
         self.0.names.settle(self.0.names.end());
         let (orphans, cleared) = (self.0.orphans.list(), self.0.precleaner.take_cleared());
-        let tables = Tables { segments, nat, orphans, counts };
+        let tables = Tables { segments, orphans, counts };
         Ok(Frozen { nodes, pages, ahead, tables, cleared, writing: turn.freeze() })
     }
 

@@ -20,6 +20,7 @@ use f2fs_device::AlignedBuf;
 use f2fs_format::checkpoint::{Checkpoint, ComposedPack, LogPosition, NextPack, VersionBitmaps, flags};
 use f2fs_format::summary::{Journal, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES, SummaryBlock};
 use f2fs_format::{Corruption, LogType, SegmentNo};
+use f2fs_nat::NatFlush;
 use f2fs_segment::SegmentFlush;
 use f2fs_sync::{protocol_never, protocol_step, protocol_value};
 
@@ -59,14 +60,15 @@ impl Checkpoints<'_> {
             "zones_reset_before_the_checkpoint",
             self.0.zoning.begin_anew(self.0.segments.manager()?, self.0.discards)
         );
-        let table_blocks = self.write_tables(&tables)?;
+        let nat = self.0.nat.flush(NAT_JOURNAL_ENTRIES)?;
+        let table_blocks = self.write_tables(&tables.segments, &nat)?;
         // Data, nodes and tables are durable before a pack can speak of them.
         self.0.device.flush()?;
         let last = self.0.last_checkpoint.get();
         let index = 1 - last.pack;
         // Only counted, and a damaged count may be the largest there is.
         let kbytes_written = last.kbytes_written.saturating_add(4 * (tables.counts.written + nodes + table_blocks));
-        let pack = self.compose_pack(reason, &last.checkpoint, tables, kbytes_written)?;
+        let pack = self.compose_pack(reason, &last.checkpoint, tables, nat, kbytes_written)?;
         let mut report = CheckpointReport {
             version: pack.checkpoint.version,
             nodes,
@@ -86,8 +88,7 @@ impl Checkpoints<'_> {
     }
 
     /// Writes SIT and NAT blocks to their other copies, and the summaries of left segments. Returns blocks written.
-    fn write_tables(self, tables: &Tables) -> Result<u64, VolumeError> {
-        let Tables { segments, nat, .. } = tables;
+    fn write_tables(self, segments: &SegmentFlush, nat: &NatFlush) -> Result<u64, VolumeError> {
         let mut batch = WriteBatch::new(&*self.0.device);
         for write in &segments.sit_blocks {
             batch.push(self.0.geometry.sit_block(write.index, write.second), write.block.as_block())?;
@@ -106,9 +107,10 @@ impl Checkpoints<'_> {
         reason: Reason,
         old: &Checkpoint,
         tables: Tables,
+        nat: NatFlush,
         kbytes_written: u64,
     ) -> Result<ComposedPack, VolumeError> {
-        let Tables { segments, nat, orphans, counts } = tables;
+        let Tables { segments, orphans, counts } = tables;
         let mut summaries: Vec<Box<SummaryBlock>> = segments.logs.iter().map(|log| log.summary.clone()).collect();
         for summary in &mut summaries {
             summary.journal = Journal::ZERO;
