@@ -34,9 +34,9 @@ use crate::content::Content;
 use crate::device_number::DeviceNumber;
 use crate::directory::{Directories, Directory};
 use crate::form::{self, Form};
+use crate::mark::Mark;
 use crate::page_cache::{FilePages, Seen};
 use crate::stat::{self, FileKind, Metadata, Time};
-use crate::temperature::Mark;
 
 /// How an inode lives.
 #[derive(Debug, Default)]

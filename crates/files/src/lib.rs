@@ -159,6 +159,7 @@ mod inode_ref;
 mod inode_table;
 mod journal;
 mod listing;
+mod mark;
 mod name;
 mod namespace;
 mod open_options;

@@ -10,10 +10,10 @@
 
 use f2fs_format::Nid;
 use f2fs_format::inode::ADDRS_PER_INODE;
-use f2fs_sync::{Mutex, PerCore, protocol_value};
+use f2fs_sync::atomic::Ordering;
+use f2fs_sync::{Arc, Mutex, PerCore, protocol_value};
 
-use crate::Node;
-use crate::tree::Slot;
+use crate::node_page::NodePage;
 
 /// Blocks in front of this one may have their slots in the inode.
 const FIRST: u64 = ADDRS_PER_INODE as u64;
@@ -25,7 +25,7 @@ struct Recent {
     /// The block of its first slot.
     first: u64,
     slots: u64,
-    node: Node,
+    node: Arc<NodePage>,
 }
 
 /// One direct node for each processor.
@@ -33,28 +33,28 @@ struct Recent {
 pub(crate) struct RecentNodes(PerCore<Mutex<Option<Recent>>>);
 
 impl RecentNodes {
-    /// The slot of a block, if this processor used its node last.
+    /// The node with the slot of a block, and the slot's number, if this processor used it last.
     #[inline]
-    pub(crate) fn find(&self, ino: Nid, block: u64) -> Option<Slot> {
+    pub(crate) fn find(&self, ino: Nid, block: u64) -> Option<(Arc<NodePage>, usize)> {
         if block < FIRST {
             return None;
         }
         let recent = self.0.slot().try_lock()?;
         let Recent { first, slots, node, .. } = recent.as_ref().filter(|recent| recent.ino == ino)?;
         let index = block.checked_sub(*first).filter(|index| index < slots)?;
-        if protocol_value!("recent_node_was_removed", node.is_removed(), false) {
+        if protocol_value!("recent_node_was_removed", node.removed.load(Ordering::Acquire), false) {
             return None;
         }
-        Some(Slot { node: node.clone(), index: index as usize })
+        Some((node.clone(), index as usize))
     }
 
-    /// Remembers the node of a block's slot. A direct node of the file has so many.
-    pub(crate) fn note(&self, ino: Nid, block: u64, slot: &Slot, slots: u16) {
-        if block < FIRST || slot.node.nid() == ino {
+    /// Remembers the node that has the slot of a block, at `index`. A direct node of the file has so many slots.
+    pub(crate) fn note(&self, ino: Nid, block: u64, node: &Arc<NodePage>, index: usize, slots: u16) {
+        if block < FIRST || node.nid == ino {
             return;
         }
         let Some(mut recent) = self.0.slot().try_lock() else { return };
-        let (first, node) = (block - slot.index as u64, slot.node.clone());
+        let (first, node) = (block - index as u64, node.clone());
         let before = recent.replace(Recent { ino, first, slots: slots.into(), node });
         drop(recent);
         drop(before);

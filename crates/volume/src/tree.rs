@@ -200,11 +200,11 @@ pub fn missing(volume: &Volume, inode: &Node, first: u64, last: u64, inline: boo
 /// with the file.
 pub fn ensure_slot(op: &Op<'_>, inode: &Node, block: u64) -> Result<Slot, VolumeError> {
     let volume = op.volume();
-    if let Some(slot) = volume.recent_nodes.find(inode.nid(), block) {
-        return Ok(slot);
+    if let Some((page, index)) = volume.recent_nodes.find(inode.nid(), block) {
+        return Ok(Slot { node: Node { page }, index });
     }
     let (slot, slots) = make_slot(op, inode, block)?;
-    volume.recent_nodes.note(inode.nid(), block, &slot, slots);
+    volume.recent_nodes.note(inode.nid(), block, &slot.node.page, slot.index, slots);
     Ok(slot)
 }
 
