@@ -125,11 +125,11 @@ pub fn model(model: &Model, place: Place, mode: JournalMode) -> Result<Measured,
     let begun = clock.now();
     let checkpoints = || fs.statfs().written.checkpoints;
     let before = checkpoints();
-    let mut workers: Vec<(Duration, Worker<'_>)> =
+    let mut workers: Vec<(Duration, Worker<'_, FileSystem>)> =
         (0..model.threads.max(1) as u64).map(|number| (begun, Worker::new(&fs, &names, number))).collect();
     let (mut syncs, mut written) = (Duration::ZERO, before);
     let operations = model.rounds.saturating_mul(super::ROUND.len() as u64);
-    let next = |workers: &[(Duration, Worker<'_>)]| {
+    let next = |workers: &[(Duration, Worker<'_, FileSystem>)]| {
         let busy = workers.iter().enumerate().filter(|(_, (_, worker))| worker.work.operations < operations);
         busy.min_by_key(|(_, (time, _))| *time).map(|(number, _)| number)
     };
