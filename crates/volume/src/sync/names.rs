@@ -234,7 +234,7 @@ impl Syncs<'_> {
         if !writer.is_empty() {
             if let Some(data) = journal.data.as_ref().filter(|_| self.flushes(journal, taken)) {
                 // The flush comes when operations run again, and the record names blocks that they may displace.
-                data.seal();
+                protocol_step!("journal_names_seal_data", data.seal());
             }
             if !self.flushes(journal, taken) {
                 let blocks = taken.data.iter().flat_map(|(_, data)| data.runs.iter().flat_map(KeptRun::blocks));
