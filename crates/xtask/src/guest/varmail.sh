@@ -51,7 +51,7 @@ library() {
         $LOADER /bin/mkfs.ext4 -q -F -b 4096 -m 0 /dev/pmem0
         mount -t ext4 -o dax=always /dev/pmem0 /tmp/dax
         journal=/tmp/dax/journal
-        dd if=/dev/zero of=$journal bs=1M count=128 2> /dev/null
+        dd if=/dev/zero of=$journal bs=1M count=64 2> /dev/null
     fi
     measured $1 --image $data --force --page-cache 256M --journal $journal --journal-mode $2
     if [ $3 = pmem ]; then umount /tmp/dax; fi
