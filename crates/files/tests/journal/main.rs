@@ -578,5 +578,9 @@ fn mutants_are_found() {
     let test = "behind::what_a_checkpoint_holds_is_written_though_it_is_displaced_meanwhile";
     let mutants = ["journal_freeze_seals_data", "write_behind_forgets_sealed", "write_behind_sends_before_flush"];
     f2fs_sync::assert_found(test, &mutants, "panicked");
-    f2fs_sync::assert_found("behind::what_is_on_its_way_is_read_from_memory", &["write_behind_gone_before_sent"], "panicked");
+    f2fs_sync::assert_found(
+        "behind::what_is_on_its_way_is_read_from_memory",
+        &["write_behind_gone_before_sent"],
+        "panicked",
+    );
 }
