@@ -138,7 +138,7 @@ fn a_file_is_synced_with_its_new_name_beside_a_write() {
     let setup = || {
         let device = Arc::new(RecordingDevice::new(file().device().snapshot()));
         // So small that a record takes one block of data.
-        let journal = Arc::new(RegionMedium::new(SimulatedRegion::new(64 << 10)));
+        let journal = Arc::new(RegionMedium::new(SimulatedRegion::new(112 << 10)));
         create_journal(device.clone(), journal.clone(), false).unwrap();
         let fs = Arc::new(FileSystem::open(device.clone(), with_data_in(&journal)).unwrap());
         fs.checkpoint().unwrap();
