@@ -114,6 +114,14 @@ enum Had {
     All,
 }
 
+/// What becomes of a request.
+enum Prepared {
+    /// It goes to the device.
+    Below(Request),
+    /// It is over.
+    Over(Completion),
+}
+
 impl fmt::Debug for WriteBehind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WriteBehind").field("inner", &self.inner).finish_non_exhaustive()
@@ -266,17 +274,17 @@ impl WriteBehind {
     }
 
     /// Prepares a request that goes to the device, unless memory answers it.
-    fn prepare(&self, mut request: Request) -> Result<Request, Completion> {
+    fn prepare(&self, mut request: Request) -> Prepared {
         if self.inner.info().check(&request).is_err() {
-            return Ok(request);
+            return Prepared::Below(request);
         }
         match request.op {
             Op::Read => match self.look(&mut request) {
                 Had::Nothing => {}
-                Had::All => return Err(Completion { request, result: Ok(()) }),
+                Had::All => return Prepared::Over(Completion { request, result: Ok(()) }),
                 Had::Part => {
                     if let Err(error) = self.send() {
-                        return Err(Completion { request, result: Err(error) });
+                        return Prepared::Over(Completion { request, result: Err(error) });
                     }
                 }
             },
@@ -288,7 +296,7 @@ impl WriteBehind {
                 }
             }
         }
-        Ok(request)
+        Prepared::Below(request)
     }
 }
 
@@ -306,11 +314,11 @@ impl BlockDevice for WriteBehind {
         let (mut finished, mut places, mut below) = (Vec::new(), Vec::with_capacity(total), Vec::with_capacity(total));
         for (index, request) in requests.into_iter().enumerate() {
             match self.prepare(request) {
-                Ok(request) => {
+                Prepared::Below(request) => {
                     places.push(index);
                     below.push(request);
                 }
-                Err(completion) => finished.push((index, completion)),
+                Prepared::Over(completion) => finished.push((index, completion)),
             }
         }
         if finished.is_empty() {
@@ -335,8 +343,8 @@ impl BlockDevice for WriteBehind {
 
     fn execute(&self, request: Request) -> Completion {
         match self.prepare(request) {
-            Ok(request) => self.inner.execute(request),
-            Err(completion) => completion,
+            Prepared::Below(request) => self.inner.execute(request),
+            Prepared::Over(completion) => completion,
         }
     }
 }

@@ -16,7 +16,7 @@ fn write(start: u64, bytes: &[u8]) -> Arc<Request> {
 
 /// The first byte of each of these blocks.
 fn bytes(device: &dyn BlockDevice, start: u64, blocks: usize) -> Vec<u8> {
-    device.read(start, blocks).unwrap().as_blocks().iter().map(|block| block.0[0]).collect()
+    device.read(start, blocks).expect("a read").as_blocks().iter().map(|block| block.0[0]).collect()
 }
 
 fn pair(most: u64) -> (Arc<MemoryDevice>, WriteBehind) {
