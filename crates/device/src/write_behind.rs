@@ -347,6 +347,15 @@ impl BlockDevice for WriteBehind {
             Prepared::Over(completion) => completion,
         }
     }
+
+    fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        if !self.waits(start, buf.blocks() as u64) {
+            return self.inner.read_into(start, buf);
+        }
+        let mut completion = self.execute(Request::read(start, std::mem::take(buf)));
+        *buf = completion.request.bufs.pop().unwrap_or_default();
+        completion.result
+    }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
