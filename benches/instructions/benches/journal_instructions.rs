@@ -23,7 +23,7 @@ const BLOCKS: u64 = 64;
 /// Bytes of the journal.
 const JOURNAL: usize = 256 << 20;
 /// Instructions of a sync of 4 KiB in the mode `journal`.
-const MOST: f64 = 30_000.0;
+const MOST: f64 = 13_300.0;
 
 struct Setup {
     fs: FileSystem,
