@@ -73,7 +73,7 @@ pub(crate) fn journal_at(path: &Path, read_only: bool) -> Result<SharedMedium, C
         let device = device.map_err(|error| cannot_open(&error))?;
         return Ok(Arc::new(DeviceMedium::new(device).map_err(|error| CliError::at(path, error))?));
     }
-    let options = f2fs::pmem::OpenOptions::new().read_only(read_only);
+    let options = f2fs::pmem::OpenOptions::new().read_only(read_only).touch(!read_only);
     let region = MappedRegion::open(path, options).map_err(|error| cannot_map(&error))?;
     Ok(Arc::new(RegionMedium::new(region)))
 }

@@ -53,3 +53,16 @@ fn a_real_device_with_a_journal_and_without() {
     // Nothing is overwritten that nobody gave up.
     fail(&mut command(["bench", "varmail", "--image", text(&image), "--seconds", "1"]), 1, "--force");
 }
+
+#[test]
+fn a_directory_of_the_kernels_for_comparison() {
+    let place = Place::new();
+    let directory = place.path("mounted");
+    fs::create_dir(&directory).unwrap();
+    let args = ["bench", "varmail", "--directory", text(&directory), "--seconds", "1", "--threads", "2", "--json"];
+    let output: serde_json::Value = serde_json::from_str(&ok(&mut command(args))).unwrap();
+    let row = &output["measurements"][0];
+    assert_eq!((row["mode"].as_str(), row["checkpoints"].as_u64()), (Some("directory"), Some(0)));
+    assert!(row["syncs"].as_u64().unwrap() > 0 && row["operations"].as_u64() > row["syncs"].as_u64());
+    assert!(fs::read_dir(directory.join("mail")).unwrap().count() > 900);
+}

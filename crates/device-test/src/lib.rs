@@ -14,7 +14,7 @@
 //! | [`HeldDevice`], [`LateDevice`] | a request that waits until a test lets it go on; requests that happen when somebody waits for them |
 //! | [`SlowDevice`] | one request after the other, each for as long as its size costs, in real time |
 //! | [`SparseDevice`] | a device as large as you like, of which each copy takes what was changed on it |
-//! | [`ModelledSsd`], [`ModelledRegion`], [`VirtualClock`] | an SSD and persistent memory in virtual time, for threads that are played in turn |
+//! | [`ModelledSsd`], [`ModelledRegion`], [`play()`] | an SSD and persistent memory in virtual time, for threads that are played in turn |
 //! | [`WearingZones`] | a zone that wears out or dies when it is to be changed |
 //! | [`TimingDevice`] | virtual time for each request, and counts of requests by size |
 //! | [`pmem`] | persistent memory whose power can be cut between any two stores; a region that counts lines and fences |
@@ -50,7 +50,7 @@ pub use fault::{Fault, FaultDevice, FaultRule, ParseFaultError};
 pub use held::HeldDevice;
 pub use late::LateDevice;
 pub use logging::LoggingDevice;
-pub use modelled::{ModelledRegion, ModelledSsd, NvdimmModel, SsdModel, VirtualClock};
+pub use modelled::{Charge, Ledger, ModelledRegion, ModelledSsd, NvdimmModel, Place, Played, SsdModel, play};
 pub use random::{Random, bytes};
 pub use record::{IoCounts, RecordedPart, RecordingDevice};
 pub use slow::SlowDevice;

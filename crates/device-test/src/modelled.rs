@@ -1,48 +1,18 @@
 //! An SSD and persistent memory in virtual time, for several threads that one thread plays in turn.
 //!
-//! A [`VirtualClock`] has the time of the thread that is played at the moment. The player sets it before an operation
-//! and reads it afterwards. Each request moves it on by its time in the [model](SsdModel), and by the wait for requests
-//! that others sent before.
-//!
-//! ```text
-//!   requests:  ──transfer──┤ (one at a time) ──latency──> done
-//!   flushes:   ├── one flush ──┤├── the next ──┤       who comes while one runs shares the next with all others who come
-//! ```
-//!
-//! # Locking
-//!
-//! A device's lock is held to count, and nothing is locked under it.
+//! The devices work at once, and note in a [`Ledger`] what a request costs. [`play`] puts that on the time axis, and has
+//! the threads wait for each other's requests.
+
+mod ledger;
+mod play;
 
 use std::time::Duration;
 
 use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, Op, Request, Ticket};
 use f2fs_pmem::{Durability, LINE, PersistentRegion, RegionError, lines};
-use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Mutex, PlainArc};
 
-/// Nanoseconds.
-type Nanoseconds = u64;
-
-fn nanoseconds(time: Duration) -> Nanoseconds {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// The time of the thread that is played. Clones show the same.
-#[derive(Clone, Debug, Default)]
-pub struct VirtualClock(PlainArc<AtomicU64>);
-
-impl VirtualClock {
-    /// The time since the beginning.
-    #[must_use]
-    pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::Relaxed))
-    }
-
-    /// Somebody else is played, whose time this is.
-    pub fn set(&self, now: Duration) {
-        self.0.store(nanoseconds(now), Ordering::Relaxed);
-    }
-}
+pub use ledger::{Charge, Ledger, Place};
+pub use play::{Played, play};
 
 /// The costs of an SSD with a volatile cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,71 +29,42 @@ pub struct SsdModel {
     pub reads_are_cached: bool,
 }
 
-/// The flush that began last.
-#[derive(Debug, Default)]
-struct State {
-    busy_until: Nanoseconds,
-    begun: Nanoseconds,
-    ended: Nanoseconds,
-}
-
 /// A device that takes as long as the model says.
 #[derive(Debug)]
 pub struct ModelledSsd<D> {
     inner: D,
     model: SsdModel,
-    clock: VirtualClock,
-    state: Mutex<State>,
-    flushes: AtomicU64,
+    ledger: Ledger,
+    place: Place,
 }
 
 impl<D: BlockDevice> ModelledSsd<D> {
     /// `inner` as an SSD.
     #[must_use]
-    pub fn new(inner: D, model: SsdModel, clock: VirtualClock) -> ModelledSsd<D> {
-        ModelledSsd { inner, model, clock, state: Mutex::new(State::default()), flushes: AtomicU64::new(0) }
+    pub fn new(inner: D, model: SsdModel, ledger: Ledger) -> ModelledSsd<D> {
+        let place = ledger.add_device();
+        ModelledSsd { inner, model, ledger, place }
     }
 
-    /// Flushes that it has done; several callers may have shared one.
-    #[must_use]
-    pub fn flushes(&self) -> u64 {
-        self.flushes.load(Ordering::Relaxed)
-    }
-
-    /// When a request is over that is sent at `now`.
-    fn transferred(&self, request: &Request, now: Nanoseconds) -> Nanoseconds {
-        let transfer = nanoseconds(self.model.block).saturating_mul(request.blocks());
-        let latency = match request.op {
-            Op::Read if self.model.reads_are_cached => return now,
-            Op::Read => self.model.read_latency,
-            Op::Write | Op::WriteFua => self.model.write_latency,
-            Op::Discard { .. } => return now,
-        };
-        let mut state = self.state.lock();
-        let end = now.max(state.busy_until) + transfer;
-        state.busy_until = end;
-        end + nanoseconds(latency)
-    }
-
-    /// When a flush is over that is asked for at `now`.
-    fn flushed(&self, now: Nanoseconds) -> Nanoseconds {
-        let mut state = self.state.lock();
-        if now > state.begun || state.ended == 0 {
-            // The one that runs may have begun before the caller's data came: it waits for the next.
-            state.begun = now.max(state.ended);
-            state.ended = state.begun + nanoseconds(self.model.flush);
-            self.flushes.fetch_add(1, Ordering::Relaxed);
-        }
-        state.ended
-    }
-
+    /// Notes a batch: its requests are transferred one behind the other, and the last one's latency follows.
     fn charge(&self, requests: &[Request]) {
-        let now = nanoseconds(self.clock.now());
-        let over = requests.iter().map(|request| {
-            let end = self.transferred(request, now);
-            if request.op == Op::WriteFua { self.flushed(end) } else { end }
-        });
-        self.clock.set(Duration::from_nanos(over.fold(now, u64::max)));
+        let (mut time, mut after) = (Duration::ZERO, Duration::ZERO);
+        for request in requests {
+            let latency = match request.op {
+                Op::Read if self.model.reads_are_cached => continue,
+                Op::Read => self.model.read_latency,
+                Op::Write | Op::WriteFua => self.model.write_latency,
+                Op::Discard { .. } => continue,
+            };
+            after = after.max(latency);
+            time += self.model.block * u32::try_from(request.blocks()).unwrap_or(u32::MAX);
+        }
+        if !time.is_zero() {
+            self.ledger.note(Charge::Busy { at: self.place, time, after });
+        }
+        if requests.iter().any(|request| request.op == Op::WriteFua) {
+            self.ledger.note(Charge::Durable { at: self.place, time: self.model.flush });
+        }
     }
 }
 
@@ -142,8 +83,7 @@ impl<D: BlockDevice> BlockDevice for ModelledSsd<D> {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
-        let end = self.flushed(nanoseconds(self.clock.now()));
-        self.clock.set(Duration::from_nanos(end));
+        self.ledger.note(Charge::Flush { at: self.place, time: self.model.flush });
         self.inner.flush()
     }
 }
@@ -164,22 +104,21 @@ pub struct NvdimmModel {
 pub struct ModelledRegion<R> {
     inner: R,
     model: NvdimmModel,
-    clock: VirtualClock,
-    busy_until: AtomicU64,
+    ledger: Ledger,
+    place: Place,
 }
 
 impl<R: PersistentRegion> ModelledRegion<R> {
     /// `inner` as persistent memory.
     #[must_use]
-    pub fn new(inner: R, model: NvdimmModel, clock: VirtualClock) -> ModelledRegion<R> {
-        ModelledRegion { inner, model, clock, busy_until: AtomicU64::new(0) }
+    pub fn new(inner: R, model: NvdimmModel, ledger: Ledger) -> ModelledRegion<R> {
+        let place = ledger.add_device();
+        ModelledRegion { inner, model, ledger, place }
     }
 
     fn charge(&self, lines: usize, each: Duration) {
-        let begin = nanoseconds(self.clock.now()).max(self.busy_until.load(Ordering::Relaxed));
-        let end = begin + nanoseconds(each).saturating_mul(lines as u64);
-        self.busy_until.store(end, Ordering::Relaxed);
-        self.clock.set(Duration::from_nanos(end));
+        let time = each * u32::try_from(lines).unwrap_or(u32::MAX);
+        self.ledger.note(Charge::Busy { at: self.place, time, after: Duration::ZERO });
     }
 }
 
@@ -211,7 +150,7 @@ impl<R: PersistentRegion> PersistentRegion for ModelledRegion<R> {
     }
 
     fn fence(&self) {
-        self.clock.set(self.clock.now() + self.model.fence);
+        self.ledger.note(Charge::Alone(self.model.fence));
         self.inner.fence();
     }
 }
@@ -231,49 +170,42 @@ mod tests {
         reads_are_cached: false,
     };
 
-    fn at(clock: &VirtualClock, micros: u64, work: impl FnOnce()) -> u128 {
-        clock.set(Duration::from_micros(micros));
-        work();
-        clock.now().as_micros()
+    const fn micros(micros: u64) -> Duration {
+        Duration::from_micros(micros)
     }
 
     #[test]
-    fn transfers_wait_for_each_other_and_latencies_do_not() {
-        let clock = VirtualClock::default();
-        let device = ModelledSsd::new(MemoryDevice::new(64), MODEL, clock.clone());
-        let write = |blocks| device.write(0, AlignedBuf::new(blocks)).unwrap();
-        assert_eq!(at(&clock, 0, || write(1)), 28);
-        assert_eq!(at(&clock, 0, || write(4)), 8 + 32 + 20, "behind the first");
-        assert_eq!(at(&clock, 1000, || drop(device.read(0, 2).unwrap())), 1000 + 16 + 80);
+    fn requests_cost_what_is_said() {
+        let ledger = Ledger::default();
+        let device = ModelledSsd::new(MemoryDevice::new(64), MODEL, ledger.clone());
+        let at = device.place;
+        device.write(0, AlignedBuf::new(4)).unwrap();
+        assert_eq!(ledger.take(), [Charge::Busy { at, time: micros(32), after: micros(20) }]);
+        let batch = vec![Request::read(0, AlignedBuf::new(2)), Request::write(8, AlignedBuf::new(1))];
+        drop(device.submit(batch).wait());
+        assert_eq!(ledger.take(), [Charge::Busy { at, time: micros(24), after: micros(80) }]);
+        device.write_fua(0, AlignedBuf::new(1)).unwrap();
+        let durable = Charge::Durable { at, time: micros(1000) };
+        assert_eq!(ledger.take(), [Charge::Busy { at, time: micros(8), after: micros(20) }, durable]);
+        device.discard(0, 4).unwrap();
+        device.flush().unwrap();
+        assert_eq!(ledger.take(), [Charge::Flush { at, time: micros(1000) }]);
         let cached = SsdModel { reads_are_cached: true, ..MODEL };
-        let device = ModelledSsd::new(MemoryDevice::new(64), cached, clock.clone());
-        assert_eq!(at(&clock, 1000, || drop(device.read(0, 2).unwrap())), 1000);
-    }
-
-    #[test]
-    fn who_comes_during_a_flush_shares_the_next() {
-        let clock = VirtualClock::default();
-        let device = ModelledSsd::new(MemoryDevice::new(64), MODEL, clock.clone());
-        let flush = || device.flush().unwrap();
-        assert_eq!(at(&clock, 100, flush), 1100);
-        assert_eq!(at(&clock, 200, flush), 2100, "its data may be newer than the flush that runs");
-        assert_eq!(at(&clock, 1000, flush), 2100, "together");
-        assert_eq!(at(&clock, 5000, flush), 6000);
-        assert_eq!(device.flushes(), 3);
-        let durable = || device.write_fua(0, AlignedBuf::new(1)).unwrap();
-        assert_eq!(at(&clock, 10_000, durable), 11_028);
+        drop(ModelledSsd::new(MemoryDevice::new(64), cached, ledger.clone()).read(0, 2).unwrap());
+        assert_eq!(ledger.take(), []);
     }
 
     #[test]
     fn lines_and_fences_cost_what_is_said() {
-        let clock = VirtualClock::default();
+        let ledger = Ledger::default();
         let nanos = Duration::from_nanos;
         let model = NvdimmModel { line: nanos(10), write_back: nanos(40), fence: nanos(100) };
-        let region = ModelledRegion::new(MemoryRegion::new(4096).unwrap(), model, clock.clone());
+        let region = ModelledRegion::new(MemoryRegion::new(4096).unwrap(), model, ledger.clone());
         region.store_nontemporal(0, &[1; 640]).unwrap();
         region.fence();
         region.store(0, &[2; 8]).unwrap();
         region.write_back(0, 8).unwrap();
-        assert_eq!(clock.now(), nanos(100 + 100 + 40));
+        let busy = |time| Charge::Busy { at: region.place, time: nanos(time), after: Duration::ZERO };
+        assert_eq!(ledger.take(), [busy(100), Charge::Alone(nanos(100)), busy(40)]);
     }
 }

@@ -15,6 +15,7 @@
 //! | [`ZonedDevice`] | zones that are written from their start to their end, as zoned disks and NVMe namespaces demand |
 //! | [`OrderedZones`] | puts the writes of many threads to such zones in order |
 //! | [`SpannedDevice`] | several devices as one, one behind the other |
+//! | [`WriteBehind`] | a device, and writes that wait in memory for its next flush |
 //! | [`FlushGate`] | for back ends: shared flushes and the poison of a failed one |
 //! | [`Handover`] | for back ends: waiting threads that share one completion queue |
 //!
@@ -53,7 +54,8 @@
 //! The trait has no locks. [`MemoryDevice`] has one reader-writer lock per 256 KiB, taken one at a time, so transfers
 //! to different chunks meet nowhere. [`FlushGate`] and [`Handover`] hold their locks for bookkeeping only, never while
 //! the device works; their protocols are model checked (`tests/loom_waiting.rs`). [`ZonedDevice`] locks the zone that
-//! it writes, and one lock for all when a zone opens or ends (`tests/loom_zones.rs`).
+//! it writes, and one lock for all when a zone opens or ends (`tests/loom_zones.rs`). [`WriteBehind`] has locks for
+//! what waits, and one for the thread that sends (`tests/loom_behind.rs`).
 //!
 //! # Example
 //!
@@ -92,6 +94,7 @@ mod recycle;
 mod request;
 mod spanned;
 mod ticket;
+mod write_behind;
 mod zoned;
 
 pub use buf::{AlignedBuf, Block, BufHome};
@@ -108,6 +111,7 @@ pub use recycle::Recycler;
 pub use request::{Completion, Op, Request};
 pub use spanned::{SpanError, SpannedDevice};
 pub use ticket::{Pending, Ticket};
+pub use write_behind::WriteBehind;
 pub use zoned::{
     KeptError, KeptZones, OrderedZones, Zone, ZoneChange, ZoneError, ZoneLayout, ZoneLimits, ZoneState, ZonedDevice,
 };

@@ -1,8 +1,11 @@
 //! A file system: a volume with a namespace on top.
 
 use f2fs_device::BlockDevice;
+use f2fs_format::BLOCK_BYTES;
 use f2fs_sync::{Arc, CachePadded, PerCore, PlainArc};
-use f2fs_volume::{CheckpointReport, CleanReport, FoundJournal, JournalTrouble, Reason, Volume, VolumeStat};
+use f2fs_volume::{
+    CheckpointReport, CleanReport, FoundJournal, JournalMode, JournalTrouble, Reason, Volume, VolumeStat,
+};
 
 use crate::FsError;
 use crate::core::write_back::WriteBack;
@@ -82,7 +85,9 @@ impl FileSystem {
         device: PlainArc<dyn BlockDevice>,
         options: &Options,
     ) -> Result<(Arc<Core>, Option<FoundJournal>), FsError> {
-        let volume = Volume::open(device, &options.volume)?;
+        let journal = options.journal.as_ref().filter(|journal| journal.mode == JournalMode::Journal);
+        let waits = journal.map_or(0, |journal| journal.write_behind / BLOCK_BYTES);
+        let volume = Volume::open(device, &options.volume.clone().write_behind(waits))?;
         let core = Arc::new(Core::new(volume, options.clone()));
         let root = core.inode(core.volume.geometry().root_ino)?;
         root.directory()?;

@@ -53,7 +53,7 @@ impl Attachment<'_> {
     pub(crate) fn find(self) -> Result<Option<FoundJournal>, FsError> {
         let core = self.0;
         let left = self.note()?;
-        let Some(JournalOptions { medium, mode }) = &core.options.journal else {
+        let Some(JournalOptions { medium, mode, .. }) = &core.options.journal else {
             return match left {
                 Some(journal) if !core.volume.is_read_only() && !core.options.without_journal => {
                     Err(FsError::JournalMissing { journal })

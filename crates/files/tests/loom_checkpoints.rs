@@ -6,6 +6,7 @@
 //! mutant: sync_waits_for_a_frozen_checkpoint, killed by: a_file_is_synced_beside_a_checkpoint
 //! mutant: journal_data_collected_early, killed by: a_file_is_synced_with_its_data_beside_a_write
 //! mutant: journal_data_forgotten_early, killed by: a_file_is_synced_with_its_data_beside_a_write
+//! mutant: journal_names_seal_data, killed by: a_file_is_synced_with_its_new_name_beside_a_write
 //! ```
 #![cfg(loom)]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
@@ -16,7 +17,7 @@ use std::sync::OnceLock;
 
 use f2fs_device_test::RecordingDevice;
 use f2fs_device_test::pmem::SimulatedRegion;
-use f2fs_files::{FileSystem, JournalMode, JournalOptions, Options, create_journal};
+use f2fs_files::{FileSystem, JournalMode, JournalOptions, Options, RenameMode, create_journal};
 use f2fs_journal::RegionMedium;
 use f2fs_sync::{Arc, model};
 use f2fs_volume::models::Image;
@@ -126,5 +127,40 @@ fn a_file_is_synced_with_its_data_beside_a_write() {
         let first = found[0];
         assert!(first == 2 || first == 3, "synced, and {first} is there");
         assert!(found[..BLOCK].iter().all(|byte| *byte == first), "of two writes");
+    });
+}
+
+/// A record of names that flushes the device beside a write of the same block: the flush writes the data that the
+/// record's nodes name, though the write displaces it.
+#[test]
+fn a_file_is_synced_with_its_new_name_beside_a_write() {
+    file();
+    let setup = || {
+        let device = Arc::new(RecordingDevice::new(file().device().snapshot()));
+        // So small that a record takes one block of data.
+        let journal = Arc::new(RegionMedium::new(SimulatedRegion::new(112 << 10)));
+        create_journal(device.clone(), journal.clone(), false).unwrap();
+        let fs = Arc::new(FileSystem::open(device.clone(), with_data_in(&journal)).unwrap());
+        fs.checkpoint().unwrap();
+        let file = fs.open_file("/file").unwrap();
+        file.write_at(&[2; BLOCK], 0).unwrap();
+        file.write_at(&[2; BLOCK], BLOCK as u64).unwrap();
+        fs.rename("/file", "/renamed", RenameMode::Replace).unwrap();
+        Journaled { device, journal, fs }
+    };
+    model::large("a_file_is_synced_with_its_new_name_beside_a_write", 1, setup, |all| {
+        let fs = Arc::clone(&all.fs);
+        let writer = model::spawn(move || fs.open_file("/renamed").unwrap().write_at(&[3; BLOCK], 0).unwrap());
+        all.fs.open_file("/renamed").unwrap().sync_data().unwrap();
+        let (then, cut) = (all.device.position(), all.journal.region().cut());
+        writer.join().unwrap();
+        model::judge();
+        assert_eq!(all.fs.statfs().written.name_records, 1);
+        drop(all.fs);
+        let image = Arc::new(all.device.log().image_at(then, |_, _| false));
+        let left = Arc::new(RegionMedium::new(SimulatedRegion::on(cut.lost().media())));
+        let found = read(&FileSystem::open(image, with_data_in(&left)).unwrap(), "/renamed");
+        assert!(found[0] == 2 || found[0] == 3, "synced, and {} is there", found[0]);
+        assert!(found[BLOCK..].iter().all(|byte| *byte == 2));
     });
 }

@@ -105,6 +105,9 @@ impl MappedRegion {
                 return Err(OpenError::Shortened { path: path.into(), mapped: mapping.len() as u64, bytes: now });
             }
         }
+        if options.touch {
+            mapping.touch();
+        }
         Ok(Self { mapping, durability, fd })
     }
 }

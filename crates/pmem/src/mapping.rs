@@ -5,7 +5,7 @@
 
 use std::{ffi::c_void, io, ops::Range, os::fd::BorrowedFd, ptr::NonNull};
 
-use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags};
 
 use crate::{
     LINE, RegionError, WriteBack, copy, cpu,
@@ -106,6 +106,14 @@ impl Mapping {
         // whole.
         unsafe { cpu::write_back(self.at(lines.start * LINE), lines.len(), self.how) };
         Ok(())
+    }
+
+    /// Makes every page ready for stores. Where the kernel cannot do that, stores do it one by one.
+    pub(crate) fn touch(&self) {
+        if self.writable {
+            // SAFETY: the range is mapped for writing, and the advice changes none of its bytes.
+            let _ = unsafe { rustix::mm::madvise(self.start.as_ptr().cast(), self.len, Advice::LinuxPopulateWrite) };
+        }
     }
 
     /// Waits until the kernel has written all changed pages to the file's disk.

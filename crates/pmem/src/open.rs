@@ -26,11 +26,12 @@ pub struct OpenOptions {
     pub(crate) read_only: bool,
     pub(crate) dax: Dax,
     pub(crate) patience: Duration,
+    pub(crate) touch: bool,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { read_only: false, dax: Dax::default(), patience: Duration::from_millis(500) }
+        Self { read_only: false, dax: Dax::default(), patience: Duration::from_millis(500), touch: false }
     }
 }
 
@@ -51,6 +52,14 @@ impl OpenOptions {
     #[must_use]
     pub fn dax(self, dax: Dax) -> Self {
         Self { dax, ..self }
+    }
+
+    /// Whether every page is made ready for stores at the opening, so that none of them waits for that later. The first
+    /// store to a page of a file in persistent memory may wait until the file system has written its journal; that is
+    /// too long for a journal of one's own. Kernels before 5.14 do not have it, and nothing is done there.
+    #[must_use]
+    pub fn touch(self, touch: bool) -> Self {
+        Self { touch, ..self }
     }
 
     /// How long to wait for another process that has the file open. Half a second by default, which is enough for one

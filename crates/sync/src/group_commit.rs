@@ -28,19 +28,16 @@
 //! The leader expects the threads of the last group, and the threads that came while it was worked on. Without that, a
 //! few threads that sync over and over would take turns in groups of one. The leader waits for as long as the last
 //! group took (as ext4's journal does, `jbd2_journal_stop`), 1 ms at most. If nobody came, the next groups form at
-//! once; each vain wait makes more of them do so. No group of more than [`FEW`] threads waits: the missing threads keep
+//! once; each vain wait makes more of them do so. No group of more than 16 threads waits: the missing threads keep
 //! the device busy meanwhile, and the queue fills while a group is worked on.
+
+mod gathering;
 
 use core::time::Duration;
 
 use crate::{Arc, Condvar, Mutex, protocol_never, protocol_step, protocol_value};
 
-/// Threads that wait for each other at most.
-const FEW: usize = 16;
-/// How long the first request of a group waits for others at most.
-const PATIENCE: Duration = Duration::from_millis(1);
-/// Groups that form at once after waiting was in vain so many times in a row (a power of two, this one at most).
-const MOST_MISSES: u32 = 6;
+pub use gathering::{Gathering, Gathers};
 
 /// Forms groups of requests and lets one requester work on each group.
 ///
@@ -58,16 +55,9 @@ pub struct GroupCommit<T, R> {
 
 #[derive(Debug)]
 struct State<T, R> {
-    led: bool,
     queue: Vec<(T, Arc<Seat<R>>)>,
-    /// Requests with which a group begins at once.
-    expected: usize,
-    /// How long it waits for them.
-    patience: Duration,
-    /// How often in a row that was in vain.
-    misses: u32,
-    /// Groups to come that do not wait.
-    hasty: u32,
+    /// Whether somebody leads, and when the next group begins.
+    gathering: Gathering,
 }
 
 #[derive(Debug)]
@@ -82,6 +72,16 @@ enum News<R> {
     Lead,
     Watch(Duration),
     Answer(Option<R>),
+}
+
+impl<R> From<Gathers> for News<R> {
+    fn from(gathers: Gathers) -> News<R> {
+        match gathers {
+            Gathers::Leads => News::Lead,
+            Gathers::Watches(patience) => News::Watch(patience),
+            Gathers::Waits => News::None,
+        }
+    }
 }
 
 impl<R> Seat<R> {
@@ -125,9 +125,7 @@ impl<T, R> GroupCommit<T, R> {
     /// Nobody waits yet.
     #[must_use]
     pub fn new() -> Self {
-        let queue = Vec::new();
-        let state = State { led: false, queue, expected: 1, patience: Duration::ZERO, misses: 0, hasty: 0 };
-        GroupCommit { state: Mutex::new(state) }
+        GroupCommit { state: Mutex::new(State { queue: Vec::new(), gathering: Gathering::new() }) }
     }
 
     /// Hands in a request and returns its answer. `work` is called by one of the threads of each group with all
@@ -140,19 +138,8 @@ impl<T, R> GroupCommit<T, R> {
         let mut news = {
             let mut state = self.state.lock();
             state.queue.push((request, seat.clone()));
-            if state.led {
-                News::None
-            } else if state.queue.len() >= state.expected {
-                state.led = true;
-                if state.expected > 1 {
-                    state.misses = 0;
-                }
-                News::Lead
-            } else if state.queue.len() == 1 {
-                News::Watch(state.patience)
-            } else {
-                News::None
-            }
+            let waiting = state.queue.len();
+            state.gathering.came(waiting).into()
         };
         loop {
             news = match news {
@@ -179,16 +166,8 @@ impl<T, R> GroupCommit<T, R> {
     /// The time is over: the first of the queue leads, unless somebody else does by now.
     fn takes_lead(&self, seat: &Arc<Seat<R>>) -> bool {
         let mut state = self.state.lock();
-        let waits = state.queue.first().is_some_and(|(_, first)| Arc::ptr_eq(first, seat));
-        let led = protocol_value!("group_commit_two_leads", state.led, false);
-        let waits = protocol_value!("group_commit_leads_nobody", waits, true);
-        if led || !waits {
-            return false;
-        }
-        state.led = true;
-        state.misses = (state.misses + 1).min(MOST_MISSES);
-        state.hasty = 1 << state.misses;
-        true
+        let is_first = state.queue.first().is_some_and(|(_, first)| Arc::ptr_eq(first, seat));
+        state.gathering.is_over(is_first)
     }
 
     /// A group is done: lets the first waiter lead, or watch the time until the others are there, if there is one.
@@ -196,13 +175,8 @@ impl<T, R> GroupCommit<T, R> {
         let next = {
             let mut state = self.state.lock();
             let waiting = state.queue.len();
-            let all = group.seats.len() + waiting;
-            state.expected = if state.hasty == 0 && all <= FEW { all } else { 1 };
-            state.hasty = state.hasty.saturating_sub(1);
-            state.patience = group.took.min(PATIENCE);
+            let news = state.gathering.is_done(group.seats.len(), waiting, group.took).into();
             let next = state.queue.first().map(|(_, seat)| seat.clone());
-            state.led = protocol_value!("group_commit_no_handover", waiting >= state.expected, false);
-            let news = if state.led { News::Lead } else { News::Watch(state.patience) };
             protocol_value!("group_commit_no_handover", next, None).map(|seat| (seat, news))
         };
         if let Some((seat, news)) = next {

@@ -37,6 +37,7 @@
 //! | [`Budget`] | free blocks and node IDs: bounded, exact at the end | the slot's cache; near the end, one lock |
 //! | [`Striped`] | a lock for each of many keys | the stripe's |
 //! | [`GroupCommit`] | many want one slow thing: one does it for all | the queue's lock |
+//! | [`Gathering`] | when a group of them begins: the rule alone, for models in virtual time | none |
 //! | [`Stamp`] | whether what was looked up still holds | none |
 //!
 //! None of them takes a lock of another crate or calls back while it has one of its own, so they are last in every
@@ -100,7 +101,7 @@ mod watched_half;
 pub use budget::Budget;
 pub use counter::ShardedCounter;
 pub use gate::{ClosedGate, Gate, GateGuard};
-pub use group_commit::GroupCommit;
+pub use group_commit::{Gathering, Gathers, GroupCommit};
 #[cfg(any(loom, shuttle))]
 pub use model_half::*;
 #[cfg(any(f2fs_manycore, feature = "mutants"))]

@@ -46,7 +46,7 @@ use f2fs_format::inode::Inode;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid};
 use f2fs_segment::{Change, Displaced, Run, switch_slots};
-use f2fs_sync::protocol_step;
+use f2fs_sync::{PlainArc, protocol_step};
 use rustc_hash::FxHashSet;
 
 use crate::{Node, Op, Volume, VolumeError};
@@ -81,7 +81,7 @@ pub struct Flight {
     deferred: Option<Request>,
     /// Whether requests that are done are kept for the journal, and those that are.
     keep: Keep,
-    kept: Vec<Request>,
+    kept: Vec<PlainArc<Request>>,
     /// It has blocks, and came to none of its ends yet.
     is_open: bool,
 }
@@ -250,7 +250,7 @@ impl Flight {
         let Flight { deferred, tickets, keep, kept, .. } = self;
         let mut done = |completion: Completion| {
             if *keep == Keep::Data {
-                kept.push(completion.request);
+                kept.push(PlainArc::new(completion.request));
             }
             completion.result
         };

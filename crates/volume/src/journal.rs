@@ -33,12 +33,15 @@ pub(crate) mod names;
 pub(crate) mod record;
 pub(crate) mod shown;
 
-use f2fs_device::{BlockDevice, DeviceError, Request};
+use f2fs_device::{BlockDevice, DeviceError, Request, WriteBehind};
 use f2fs_format::Nid;
 use f2fs_journal::{Error, Journal, SharedMedium};
 use f2fs_segment::Displaced;
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{Arc, CachePadded, GroupCommit, Mutex, OnceLock, PerCore, Striped, protocol_value, stripes_here};
+use f2fs_sync::{
+    Arc, CachePadded, GroupCommit, Mutex, OnceLock, PerCore, PlainArc, Striped, protocol_step, protocol_value,
+    stripes_here,
+};
 
 use crate::node_page::NodePage;
 use crate::synced::Synced;
@@ -103,9 +106,14 @@ pub(crate) struct Buffers {
 }
 
 impl SyncJournal {
-    pub(crate) fn new(journal: Journal<SharedMedium>, mode: JournalMode) -> SyncJournal {
+    /// `behind`: where data may wait in front of the volume's device.
+    pub(crate) fn new(
+        journal: Journal<SharedMedium>,
+        mode: JournalMode,
+        behind: Option<PlainArc<WriteBehind>>,
+    ) -> SyncJournal {
         // Several records have room in a lane.
-        let data = (mode == JournalMode::Journal).then(|| UnflushedData::new(journal.lane_bytes() / 8));
+        let data = (mode == JournalMode::Journal).then(|| UnflushedData::new(journal.lane_bytes() / 8, behind));
         SyncJournal {
             log: journal,
             mode,
@@ -205,9 +213,14 @@ impl AttachedJournal {
         self.get().is_some_and(|journal| journal.data.is_some() && journal.is_open())
     }
 
+    /// Lets a write of a file's data wait in front of the device. False: it has to be sent.
+    pub(crate) fn defer(&self, request: &PlainArc<Request>) -> bool {
+        self.keeps_data() && self.data().is_some_and(|data| data.defer(request))
+    }
+
     /// Keeps data that requests of a file wrote and that no slot names yet, for the record of the next sync.
     /// `is_whole`: they are all that is about to be named.
-    pub(crate) fn keep(&self, ino: Nid, requests: impl Iterator<Item = Request>, is_whole: bool) {
+    pub(crate) fn keep(&self, ino: Nid, requests: impl Iterator<Item = PlainArc<Request>>, is_whole: bool) {
         if let Some(data) = self.data() {
             data.keep(ino, requests, is_whole);
         }
@@ -227,6 +240,7 @@ impl AttachedJournal {
     pub(crate) fn freeze(&self) {
         if let Some(data) = self.data() {
             data.clear();
+            protocol_step!("journal_freeze_seals_data", data.seal());
         }
         if let Some(journal) = self.get() {
             journal.names.clear();

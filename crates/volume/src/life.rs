@@ -1,7 +1,7 @@
 //! The life of a volume: its opening at the last checkpoint, and its closing with one more. Opening reads superblock and
 //! checkpoint pack; for writing also SIT and logs. Of the NAT nothing is read before it is needed.
 
-use f2fs_device::BlockDevice;
+use f2fs_device::{BlockDevice, WriteBehind};
 use f2fs_format::checkpoint::flags;
 use f2fs_format::feature::Features;
 use f2fs_format::{BLOCKS_PER_SEGMENT, Corruption, Geometry, LogType, inode, orphan, summary};
@@ -49,6 +49,9 @@ impl Volume {
         let zoned = !options.read_only && geometry.features.contains(Features::BLKZONED);
         let zones = if zoned { Some(Zones::find(device.clone(), &geometry)?) } else { None };
         let device = zones.as_ref().map_or(device, Zones::device);
+        let may_wait = if options.read_only || zoned { 0 } else { options.write_behind };
+        let behind = (may_wait != 0).then(|| PlainArc::new(WriteBehind::new(device.clone(), may_wait)));
+        let device = behind.clone().map_or(device, |behind| behind);
         let lanes =
             zones.as_ref().map_or_else(|| lanes_of(&geometry, options.lanes), |zones| zones.lanes(options.lanes));
         let pack = Pack::load(&*device, &geometry)?;
@@ -111,6 +114,7 @@ impl Volume {
             zoning: Zoning(zones),
             geometry,
             device,
+            behind,
         })
     }
 

@@ -39,6 +39,9 @@ pub struct VolumeOptions {
     /// discarding punches holes: the next write there has to allocate space again, and the sync after it waits for the
     /// file system below to record that.
     pub discard: bool,
+    /// Blocks of data that may wait in memory for a flush of the device, if syncs put data into a journal
+    /// ([`JournalMode::Journal`](crate::JournalMode::Journal)). 0: every write is sent to the device at once.
+    pub write_behind: u64,
 }
 
 /// The promise of a sync of a file about the view of others after a crash (the kernel's `fsync_mode`).
@@ -66,6 +69,7 @@ impl Default for VolumeOptions {
             recovery: true,
             fsync: FsyncMode::default(),
             discard: true,
+            write_behind: 0,
             allocation: Allocation::default(),
             lanes: PerCore::<()>::default().slots(),
             threads: PerCore::<()>::default().slots().min(MOST_THREADS),
@@ -129,6 +133,13 @@ impl VolumeOptions {
     #[must_use]
     pub fn discard(mut self, yes: bool) -> Self {
         self.discard = yes;
+        self
+    }
+
+    /// Blocks of data that may wait in memory for a flush of the device, if syncs put data into a journal.
+    #[must_use]
+    pub fn write_behind(mut self, blocks: u64) -> Self {
+        self.write_behind = blocks;
         self
     }
 

@@ -9,7 +9,7 @@
 use core::error::Error;
 use core::fmt;
 
-use f2fs_device::{AlreadyOpen, BlockDevice, Claim, Recycler};
+use f2fs_device::{AlreadyOpen, BlockDevice, Claim, Recycler, WriteBehind};
 use f2fs_format::feature::Features;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Geometry, Nid, SegmentNo};
@@ -45,6 +45,8 @@ use crate::{VolumeError, VolumeStat, stop};
 /// The crate documentation has the locking model.
 pub struct Volume {
     pub(crate) device: PlainArc<dyn BlockDevice>,
+    /// The same, if writes may wait in front of it.
+    pub(crate) behind: Option<PlainArc<WriteBehind>>,
     pub(crate) superblock: SuperBlock,
     pub(crate) geometry: Geometry,
     pub(crate) read_only: bool,

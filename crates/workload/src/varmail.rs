@@ -11,13 +11,15 @@
 //! and so on count as an operation each: 13 in a round, as in Filebench.
 //!
 //! [`model`] runs this for many threads in virtual time, on the models of an SSD and of persistent memory, so that the
-//! outcome depends on nothing else that the machine does. [`measure`] runs it with real threads on real devices. Both
-//! run the same rounds ([`Worker`]).
+//! outcome depends on nothing else that the machine does. [`measure`] runs it with real threads on real devices: with
+//! the library, or in a directory of a file system of the kernel ([`Mails`]). Both run the same rounds ([`Worker`]).
 //!
 //! # Locking
 //!
 //! The names are under one lock, which is held to choose one and for nothing else.
 
+mod directory;
+mod mails;
 mod measure;
 mod model;
 
@@ -25,8 +27,9 @@ use std::time::Duration;
 
 use f2fs::sync::Mutex;
 use f2fs_device_test::Random;
-use f2fs_files::{File, FileSystem, FsError};
 
+pub use directory::Directory;
+pub use mails::Mails;
 pub use measure::measure;
 pub use model::{Model, Place, model};
 
@@ -34,16 +37,11 @@ pub use model::{Model, Place, model};
 const FILES: u32 = 1000;
 /// Bytes of a file on average.
 const MEAN: u64 = 16 << 10;
-const DIRECTORY: &str = "/mail";
 
 /// The names of the files: those that are there and nobody has open, and those that are free.
 #[derive(Debug)]
 pub struct Names {
     lists: Mutex<(Vec<u32>, Vec<u32>)>,
-}
-
-fn path(number: u32) -> String {
-    format!("{DIRECTORY}/{number:05}")
 }
 
 impl Names {
@@ -72,16 +70,16 @@ impl Names {
 ///
 /// # Errors
 /// Those of the file system.
-pub fn prepare(fs: &FileSystem, seed: u64) -> Result<Names, FsError> {
+pub fn prepare<M: Mails>(mails: &M, seed: u64) -> Result<Names, M::Error> {
     let mut random = Random::new(seed);
-    fs.create_dir(DIRECTORY, 0o755)?;
+    mails.begin()?;
     let mut data = vec![0; 2 * MEAN as usize];
     for number in 0..FILES {
         let bytes = 1 + random.below(2 * MEAN as usize);
         data[..bytes].fill(number as u8);
-        fs.create_file(path(number), 0o644)?.write_at(&data[..bytes], 0)?;
+        mails.append(&mails.create(number)?, &data[..bytes])?;
     }
-    fs.checkpoint()?;
+    mails.make_durable()?;
     Ok(Names { lists: Mutex::new(((0..FILES).collect(), (FILES..2 * FILES).collect())) })
 }
 
@@ -125,13 +123,13 @@ impl Measured {
 
 /// One thread's part.
 #[derive(Debug)]
-pub struct Worker<'a> {
-    fs: &'a FileSystem,
+pub struct Worker<'a, M: Mails> {
+    mails: &'a M,
     names: &'a Names,
     random: Random,
     step: usize,
     /// The file that is open.
-    file: Option<(u32, File)>,
+    file: Option<(u32, M::File)>,
     buffer: Vec<u8>,
     /// Its counts.
     pub work: Work,
@@ -165,32 +163,33 @@ const ROUND: [Step; 13] = [
     Step::Close,
 ];
 
-impl<'a> Worker<'a> {
+impl<'a, M: Mails> Worker<'a, M> {
     /// The worker with this number; each does something else.
     #[must_use]
-    pub fn new(fs: &'a FileSystem, names: &'a Names, number: u64) -> Worker<'a> {
+    pub fn new(mails: &'a M, names: &'a Names, number: u64) -> Worker<'a, M> {
         let random = Random::new(0x6d61_696c ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        Worker { fs, names, random, step: 0, file: None, buffer: vec![0; 4 * MEAN as usize], work: Work::default() }
+        let buffer = vec![0; 4 * MEAN as usize];
+        Worker { mails, names, random, step: 0, file: None, buffer, work: Work::default() }
     }
 
     /// Does the next operation; tells whether it was a sync.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn step(&mut self) -> Result<bool, FsError> {
+    pub fn step(&mut self) -> Result<bool, M::Error> {
         let step = ROUND[self.step];
         self.step = (self.step + 1) % ROUND.len();
         self.work.operations += 1;
         match step {
             Step::Remove => {
                 if let Some(number) = self.names.take(&mut self.random) {
-                    self.fs.remove_file(path(number))?;
+                    self.mails.remove(number)?;
                     self.names.is_free(number);
                 }
             }
             Step::Create => {
                 if let Some(number) = self.names.free(&mut self.random) {
-                    self.file = Some((number, self.fs.create_file(path(number), 0o644)?));
+                    self.file = Some((number, self.mails.create(number)?));
                 }
             }
             Step::Open => self.open()?,
@@ -199,13 +198,13 @@ impl<'a> Worker<'a> {
                 if let Some((_, file)) = &self.file {
                     let bytes = 1 + self.random.below(MEAN as usize);
                     self.buffer[..bytes].fill(bytes as u8);
-                    file.append(&self.buffer[..bytes])?;
+                    self.mails.append(file, &self.buffer[..bytes])?;
                     self.work.bytes += bytes as u64;
                 }
             }
             Step::Sync => {
                 if let Some((_, file)) = &self.file {
-                    file.sync_all()?;
+                    self.mails.sync(file)?;
                     self.work.syncs += 1;
                 }
             }
@@ -218,18 +217,18 @@ impl<'a> Worker<'a> {
         Ok(step == Step::Sync)
     }
 
-    fn open(&mut self) -> Result<(), FsError> {
+    fn open(&mut self) -> Result<(), M::Error> {
         if let Some(number) = self.names.take(&mut self.random) {
-            self.file = Some((number, self.fs.open_file(path(number))?));
+            self.file = Some((number, self.mails.open(number)?));
         }
         Ok(())
     }
 
-    fn read(&mut self) -> Result<(), FsError> {
+    fn read(&mut self) -> Result<(), M::Error> {
         let Some((_, file)) = &self.file else { return Ok(()) };
         let mut at = 0;
         loop {
-            let read = file.read_at(&mut self.buffer, at)? as u64;
+            let read = self.mails.read_at(file, &mut self.buffer, at)? as u64;
             at += read;
             if read == 0 {
                 break;

@@ -32,6 +32,7 @@ mod several;
 mod slow_card;
 mod ublk;
 mod unclean;
+mod varmail;
 mod zone_sizes;
 mod zoned;
 mod zones;
@@ -174,7 +175,7 @@ const TESTS: [Test; 16] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 7] = [
+const BY_HAND: [Test; 8] = [
     (
         "first-sync",
         "the first fsync after a checkpoint in Linux's F2FS does not wait for its node: traces, times, dm-log-writes",
@@ -204,6 +205,11 @@ const BY_HAND: [Test; 7] = [
         "slow-card",
         "a long write into an aged volume on an SD card's costs, by Linux and by the library, by a real clock (prints a table)",
         slow_card::run,
+    ),
+    (
+        "varmail",
+        "a mail server's work on ext4, Linux's F2FS and with the library, journals in several places (prints tables)",
+        varmail::run,
     ),
     (
         "nvme-fio",

@@ -33,7 +33,8 @@ Examples:
 Examples:
   f2fs bench varmail --svg varmail.svg
   f2fs bench varmail --image /dev/nvme0n1 --force --journal none
-  f2fs bench varmail --image /dev/nvme0n1 --force --journal /mnt/pmem/journal --journal-mode journal")]
+  f2fs bench varmail --image /dev/nvme0n1 --force --journal /mnt/pmem/journal --journal-mode journal
+  f2fs bench varmail --directory /mnt/ext4 --seconds 10")]
     Varmail(VarmailArgs),
 }
 
@@ -46,6 +47,10 @@ pub(crate) struct VarmailArgs {
     /// measured, which need no device.
     #[arg(long)]
     pub(crate) image: Option<PathBuf>,
+    /// Directory of a mounted file system to measure in place of an image: for comparison. A directory `mail` is made in
+    /// it.
+    #[arg(long, conflicts_with = "image")]
+    pub(crate) directory: Option<PathBuf>,
     /// Size of an image that is created.
     #[arg(long, requires = "image", allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
@@ -55,14 +60,14 @@ pub(crate) struct VarmailArgs {
     /// Number of threads.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) threads: u16,
-    /// Seconds to measure on an image.
+    /// Seconds to measure on an image or in a directory.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) seconds: u64,
     /// Rounds that each thread does on the models. A round has 13 operations.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) rounds: u64,
     /// Let reads of the models cost nothing, as if all files were in a page cache.
-    #[arg(long, conflicts_with = "image")]
+    #[arg(long, conflicts_with_all = ["image", "directory"])]
     pub(crate) cached_reads: bool,
     /// Time that the model of the SSD takes for a flush, in microseconds.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]

@@ -2,6 +2,7 @@
 //! journals that do not belong together.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod behind;
 mod names;
 
 use std::sync::Arc;
@@ -574,4 +575,12 @@ fn mutants_are_found() {
     f2fs_sync::assert_found("a_sync_waits_for_a_record_of_names_on_its_way", &["journal_syncs_pass_names"], "panicked");
     let test = "files_that_are_written_back_together_come_back_with_their_data";
     f2fs_sync::assert_found(test, &["journal_flight_of_several_files"], "panicked");
+    let test = "behind::what_a_checkpoint_holds_is_written_though_it_is_displaced_meanwhile";
+    let mutants = ["journal_freeze_seals_data", "write_behind_forgets_sealed", "write_behind_sends_before_flush"];
+    f2fs_sync::assert_found(test, &mutants, "panicked");
+    f2fs_sync::assert_found(
+        "behind::what_is_on_its_way_is_read_from_memory",
+        &["write_behind_gone_before_sent"],
+        "panicked",
+    );
 }

@@ -4,6 +4,7 @@ use f2fs_device::{AlignedBuf, BlockDevice, Request};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCK_BYTES, BlockAddr, LogType};
 use f2fs_segment::Run;
+use f2fs_sync::PlainArc;
 
 use super::requests::requests_for;
 use super::source::{Edge, Piece, Source};
@@ -156,12 +157,14 @@ impl Flight {
     fn send(&mut self, volume: &Volume, source: &mut Source<'_>, next: Next) {
         // Others' writes may wait for this one to be in front of them in its zone.
         let waits = !volume.zoning.is_zoned() && next.waits(&self.runs);
-        for run in &self.runs {
+        for number in 0..self.runs.len() {
+            let run = self.runs[number];
             for done in (0..u64::from(run.len)).step_by(PIECE as usize) {
                 let len = (u64::from(run.len) - done).min(PIECE) as usize;
                 let data = source.take(len, &volume.recycler);
                 let request = Request::write(u64::from(run.addr.offset(done as u32).0), data);
                 volume.written.user_request(request.blocks());
+                let Some(request) = self.defer(volume, request) else { continue };
                 if waits {
                     self.deferred = Some(request);
                 } else {
@@ -181,8 +184,27 @@ impl Flight {
             }
         };
         requests.iter().for_each(|request| op.volume.written.user_request(request.blocks()));
-        self.tickets.push(op.volume.device.submit(requests));
+        let requests: Vec<Request> =
+            requests.into_iter().filter_map(|request| self.defer(op.volume, request)).collect();
+        if !requests.is_empty() {
+            self.tickets.push(op.volume.device.submit(requests));
+        }
         Ok(())
+    }
+
+    /// Lets a request wait in front of the device, if it is one of a single file that a journal has the data of; gives it
+    /// back if it has to be sent.
+    fn defer(&mut self, volume: &Volume, request: Request) -> Option<Request> {
+        let ino = self.places.first()?.node.ino();
+        if self.keep != Keep::Data || self.places.iter().any(|place| place.node.ino() != ino) {
+            return Some(request);
+        }
+        let request = PlainArc::new(request);
+        if volume.attached_journal.defer(&request) {
+            self.kept.push(request);
+            return None;
+        }
+        Some(PlainArc::unwrap_or_clone(request))
     }
 }
 

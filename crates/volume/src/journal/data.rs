@@ -13,14 +13,20 @@
 //! Of a file with more than a record takes, nothing is kept: its next sync flushes the device. So it is when the memory
 //! for all files is used up.
 //!
+//! Short writes need not go to the device at once: they wait in front of it ([`WriteBehind`]) for its next flush, which
+//! is that of a checkpoint, or of a sync of more than a record takes. A crash loses them as it loses what a device has in
+//! its cache, and the records bring back what was synced. What was displaced before is never written. There are two
+//! exceptions, since somebody is about to name it: what a checkpoint has frozen, or a record of names that needs the
+//! flush ([`seal`](UnflushedData::seal)); and what was displaced while its file is being synced.
+//!
 //! # Locking
 //!
 //! A stripe's lock is held to move buffers in and out, and nothing is locked or waited for under it.
 
-use f2fs_device::Request;
+use f2fs_device::{Request, WriteBehind};
 use f2fs_format::{BlockAddr, Nid, RawBlock};
 use f2fs_segment::Displaced;
-use f2fs_sync::{Budget, Mutex, Striped, protocol_value, stripes_here};
+use f2fs_sync::{Budget, Mutex, PlainArc, Striped, protocol_value, stripes_here};
 use rustc_hash::FxHashMap;
 
 use super::STRIPES;
@@ -38,6 +44,8 @@ pub(crate) struct UnflushedData {
     /// Blocks of one file at most.
     most: usize,
     budget: Budget,
+    /// Where short writes wait.
+    behind: Option<PlainArc<WriteBehind>>,
 }
 
 /// A file's.
@@ -55,14 +63,14 @@ struct FileData {
 #[derive(Debug)]
 pub(crate) struct KeptRun {
     addr: BlockAddr,
-    request: Request,
+    request: PlainArc<Request>,
     blocks: usize,
     /// How many of them a slot may still name.
     named: usize,
 }
 
 impl KeptRun {
-    fn new(request: Request) -> KeptRun {
+    fn new(request: PlainArc<Request>) -> KeptRun {
         let blocks = request.blocks() as usize;
         KeptRun { addr: BlockAddr(request.start as u32), request, blocks, named: blocks }
     }
@@ -84,19 +92,20 @@ pub(crate) struct Collected {
 }
 
 impl UnflushedData {
-    /// For records that take so many bytes of data.
-    pub(crate) fn new(record: u64) -> UnflushedData {
+    /// For records that take so many bytes of data. Short writes wait in `behind`, if it is given.
+    pub(crate) fn new(record: u64, behind: Option<PlainArc<WriteBehind>>) -> UnflushedData {
         let most = (record / size_of::<RawBlock>() as u64).min(MOST_BLOCKS as u64) as usize;
         UnflushedData {
             files: Striped::new(stripes_here(STRIPES), |_| Mutex::new(FxHashMap::default())),
             most,
             budget: Budget::new(ALL_BLOCKS),
+            behind,
         }
     }
 
     /// Keeps data that requests of a file wrote and that no slot names yet. `is_whole`: they are all that is about to
     /// be named.
-    pub(crate) fn keep(&self, ino: Nid, requests: impl Iterator<Item = Request>, is_whole: bool) {
+    pub(crate) fn keep(&self, ino: Nid, requests: impl Iterator<Item = PlainArc<Request>>, is_whole: bool) {
         let mut files = self.files.stripe(&ino).lock();
         let file = files.entry(ino).or_default();
         file.is_partial |= !is_whole;
@@ -116,11 +125,31 @@ impl UnflushedData {
         }
     }
 
+    /// Lets a write of a file's data wait in front of the device. False: it has to be sent.
+    pub(crate) fn defer(&self, request: &PlainArc<Request>) -> bool {
+        let is_short = request.blocks() as usize <= self.most;
+        self.behind.as_ref().is_some_and(|behind| is_short && behind.defer(request))
+    }
+
+    /// What waits in front of the device will be written by its next flush, whatever is displaced until then. Called
+    /// with the gate closed.
+    pub(crate) fn seal(&self) {
+        if let Some(behind) = &self.behind {
+            behind.seal();
+        }
+    }
+
     /// No slot names these blocks of a file any more.
     pub(crate) fn forget(&self, ino: Nid, displaced: &Displaced) {
         let mut files = self.files.stripe(&ino).lock();
         let stays = |file: &FileData| protocol_value!("journal_data_forgotten_early", file.is_syncing, false);
-        let Some(file) = files.get_mut(&ino).filter(|file| !stays(file)) else { return };
+        if files.get(&ino).is_some_and(stays) {
+            return;
+        }
+        if let Some(behind) = &self.behind {
+            displaced.runs().for_each(|run| behind.forget(u64::from(run.addr.0), run.len.into()));
+        }
+        let Some(file) = files.get_mut(&ino) else { return };
         for run in displaced.runs() {
             let (from, to) = (run.addr.0, run.addr.0 + run.len);
             for kept in &mut file.runs {

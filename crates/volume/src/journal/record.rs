@@ -74,6 +74,13 @@ fn place(piece: usize) -> Range<usize> {
     piece * PIECE..((piece + 1) * PIECE).min(BODY_SIZE)
 }
 
+/// Whether a byte of a piece is not zero, looked at by words.
+fn is_anything(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let word = words.iter().fold(0, |all, word| all | u64::from_ne_bytes(*word));
+    rest.iter().fold(word, |all, byte| all | u64::from(*byte)) != 0
+}
+
 /// Puts a record together in a buffer that is used again and again.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
@@ -104,7 +111,7 @@ impl<'a> Writer<'a> {
         let mut pieces = 0_u64;
         for piece in 0..PIECES {
             let bytes = &block.body[place(piece)];
-            if bytes.iter().any(|byte| *byte != 0) {
+            if is_anything(bytes) {
                 pieces |= 1 << piece;
                 self.bytes.extend_from_slice(bytes);
             }

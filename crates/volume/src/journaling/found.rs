@@ -250,7 +250,7 @@ impl Journaling<'_> {
             let area = JournalArea { base: self.0.footer_version(), next: 0 };
             journal.truncate_with(&mark, &area.bytes()).map_err(JournalTrouble::from)?;
         }
-        if self.0.attached_journal.attach(SyncJournal::new(journal, mode)) {
+        if self.0.attached_journal.attach(SyncJournal::new(journal, mode, self.0.behind.clone())) {
             Ok(())
         } else {
             Err(JournalTrouble::Attached.into())

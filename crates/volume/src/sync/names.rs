@@ -232,6 +232,10 @@ impl Syncs<'_> {
         let blocks: usize = taken.data.iter().map(|(_, collected)| collected.blocks).sum();
         taken.is_partial |= blocks > MOST_BLOCKS;
         if !writer.is_empty() {
+            if let Some(data) = journal.data.as_ref().filter(|_| self.flushes(journal, taken)) {
+                // The flush comes when operations run again, and the record names blocks that they may displace.
+                protocol_step!("journal_names_seal_data", data.seal());
+            }
             if !self.flushes(journal, taken) {
                 let blocks = taken.data.iter().flat_map(|(_, data)| data.runs.iter().flat_map(KeptRun::blocks));
                 blocks.for_each(|(addr, _)| writer.block(addr));

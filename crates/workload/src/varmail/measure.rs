@@ -1,22 +1,25 @@
 //! Varmail on real devices.
 
+use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
 use f2fs::sync::atomic::{AtomicBool, Ordering};
-use f2fs_files::{FileSystem, FsError};
 
-use super::{Measured, Names, Work, Worker};
+use super::{Mails, Measured, Names, Work, Worker};
 
 /// Runs so many threads for so long.
 ///
 /// # Errors
 /// The first of any thread; the others end then.
-pub fn measure(fs: &FileSystem, names: &Names, threads: usize, time: Duration) -> Result<Measured, FsError> {
+///
+/// # Panics
+/// If a thread did.
+pub fn measure<M: Mails>(mails: &M, names: &Names, threads: usize, time: Duration) -> Result<Measured, M::Error> {
     let stops = AtomicBool::new(false);
-    let before = fs.statfs().written.checkpoints;
+    let before = mails.checkpoints();
     let begun = Instant::now();
     let run = |number: usize| {
-        let mut worker = Worker::new(fs, names, number as u64);
+        let mut worker = Worker::new(mails, names, number as u64);
         let mut syncs = Duration::ZERO;
         while begun.elapsed() < time && !stops.load(Ordering::Relaxed) {
             let started = Instant::now();
@@ -31,11 +34,10 @@ pub fn measure(fs: &FileSystem, names: &Names, threads: usize, time: Duration) -
         }
         Ok((worker.work, syncs))
     };
-    let ended: Result<Vec<(Work, Duration)>, FsError> = std::thread::scope(|scope| {
+    let ended: Result<Vec<(Work, Duration)>, M::Error> = std::thread::scope(|scope| {
         let run = &run;
         let threads: Vec<_> = (0..threads.max(1)).map(|number| scope.spawn(move || run(number))).collect();
-        let panicked = |_| Err(FsError::Invalid("a thread of the measurement panicked"));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
     let elapsed = begun.elapsed();
     let (mut work, mut syncs) = (Work::default(), Duration::ZERO);
@@ -44,5 +46,5 @@ pub fn measure(fs: &FileSystem, names: &Names, threads: usize, time: Duration) -
         syncs += of_syncs;
     }
     let sync = syncs / u32::try_from(work.syncs.max(1)).unwrap_or(u32::MAX);
-    Ok(Measured { work, time: elapsed, sync, checkpoints: fs.statfs().written.checkpoints - before })
+    Ok(Measured { work, time: elapsed, sync, checkpoints: mails.checkpoints() - before })
 }

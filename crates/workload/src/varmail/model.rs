@@ -1,13 +1,14 @@
 //! Varmail in virtual time.
 //!
-//! One thread plays all: always the one whose time is the earliest, for one operation. A device knows when its earlier
-//! requests end, and so has the threads wait for each other; a thread that asks for a flush while one runs shares the
-//! next flush with all that come meanwhile. When an operation wrote a checkpoint, all others wait for its end, as the
-//! gate of a volume has them.
+//! One thread plays all ([`play`]): always the one whose time is the earliest, for one operation. The threads wait for
+//! each other's requests, and gather for a flush by the rule of the library's `GroupCommit`. When an operation wrote a
+//! checkpoint, no other one begins before its end, as the gate of a volume has it.
 //!
-//! The model leaves out: a thread's own work costs the same for each operation ([`Model::processor`]), and an operation
-//! that is played holds locks at no time that others could see.
+//! The model leaves out: a thread's own work costs the same for each operation ([`Model::processor`]); an operation
+//! that is played holds locks at no time that others could see; and in the log without a journal each thread writes its
+//! own nodes before it gathers, where the library's leader writes those of all.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +17,10 @@ use f2fs::journal::{DeviceMedium, RegionMedium, SharedMedium};
 use f2fs::pmem::MemoryRegion;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{JournalMode, JournalOptions, create_journal};
-use f2fs_device_test::{ModelledRegion, ModelledSsd, NvdimmModel, SsdModel, VirtualClock};
+use f2fs_device_test::{Ledger, ModelledRegion, ModelledSsd, NvdimmModel, Played, SsdModel, play};
 use f2fs_files::{FileSystem, FsError, Options};
 
-use super::{Measured, Work, Worker, prepare};
+use super::{Mails, Measured, Work, Worker, prepare};
 use crate::one_processor::OneProcessor;
 
 /// Bytes of the volume. Only blocks that are written take memory.
@@ -98,8 +99,8 @@ impl Default for Model {
 /// Those of the file system.
 pub fn model(model: &Model, place: Place, mode: JournalMode) -> Result<Measured, FsError> {
     let _stays = OneProcessor::begin();
-    let clock = VirtualClock::default();
-    let ssd = |bytes: u64| Arc::new(ModelledSsd::new(MemoryDevice::new(bytes / 4096), model.ssd, clock.clone()));
+    let ledger = Ledger::default();
+    let ssd = |bytes: u64| Arc::new(ModelledSsd::new(MemoryDevice::new(bytes / 4096), model.ssd, ledger.clone()));
     let volume = ssd(VOLUME);
     format(&*volume, &FormatOptions::default())
         .map_err(|_| FsError::Invalid("a volume in memory could not be formatted"))?;
@@ -112,7 +113,7 @@ pub fn model(model: &Model, place: Place, mode: JournalMode) -> Result<Measured,
         )),
         Place::Nvdimm => {
             let region = MemoryRegion::new(JOURNAL).map_err(no_memory)?;
-            Some(Arc::new(RegionMedium::new(ModelledRegion::new(region, model.nvdimm, clock.clone()))))
+            Some(Arc::new(RegionMedium::new(ModelledRegion::new(region, model.nvdimm, ledger.clone()))))
         }
     };
     let mut options = Options::new().page_cache(model.page_cache);
@@ -122,34 +123,28 @@ pub fn model(model: &Model, place: Place, mode: JournalMode) -> Result<Measured,
     }
     let fs = FileSystem::open(volume, options)?;
     let names = prepare(&fs, 1)?;
-    let begun = clock.now();
-    let checkpoints = || fs.statfs().written.checkpoints;
-    let before = checkpoints();
-    let mut workers: Vec<(Duration, Worker<'_>)> =
-        (0..model.threads.max(1) as u64).map(|number| (begun, Worker::new(&fs, &names, number))).collect();
-    let (mut syncs, mut written) = (Duration::ZERO, before);
+    let before = Mails::checkpoints(&fs);
+    let threads = model.threads.max(1);
+    let mut workers: Vec<_> = (0..threads as u64).map(|number| Worker::new(&fs, &names, number)).collect();
     let operations = model.rounds.saturating_mul(super::ROUND.len() as u64);
-    let next = |workers: &[(Duration, Worker<'_>)]| {
-        let busy = workers.iter().enumerate().filter(|(_, (_, worker))| worker.work.operations < operations);
-        busy.min_by_key(|(_, (time, _))| *time).map(|(number, _)| number)
-    };
-    while let Some(number) = next(&workers) {
-        let (time, worker) = &mut workers[number];
-        clock.set(*time);
-        let was_sync = worker.step()?;
-        let end = clock.now() + model.processor;
-        syncs += if was_sync { end - *time } else { Duration::ZERO };
-        *time = end;
-        let now_written = checkpoints();
-        if now_written != written {
-            written = now_written;
-            workers.iter_mut().for_each(|(time, _)| *time = (*time).max(end));
+    // Whether the operation of each thread is a sync.
+    let was_sync: Vec<_> = (0..threads).map(|_| Cell::new(false)).collect();
+    let mut written = before;
+    let step = |number: usize| -> Result<Option<Played>, FsError> {
+        let worker = &mut workers[number];
+        if worker.work.operations >= operations {
+            return Ok(None);
         }
-    }
-    let end = workers.iter().map(|(time, _)| *time).max().unwrap_or(begun);
-    let work = workers.iter().fold(Work::default(), |sum, (_, worker)| sum.plus(worker.work));
+        was_sync[number].set(worker.step()?);
+        let earlier = std::mem::replace(&mut written, Mails::checkpoints(&fs));
+        Ok(Some(Played { is_alone: written != earlier }))
+    };
+    let mut syncs = Duration::ZERO;
+    let ended = |number: usize, begun, end| syncs += if was_sync[number].get() { end - begun } else { Duration::ZERO };
+    let time = play(&ledger, threads, model.processor, step, ended)?;
+    let work = workers.iter().fold(Work::default(), |sum, worker| sum.plus(worker.work));
     let sync = syncs / u32::try_from(work.syncs.max(1)).unwrap_or(u32::MAX);
-    Ok(Measured { work, time: end - begun, sync, checkpoints: written - before })
+    Ok(Measured { work, time, sync, checkpoints: Mails::checkpoints(&fs) - before })
 }
 
 #[cfg(test)]

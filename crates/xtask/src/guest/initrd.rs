@@ -14,7 +14,7 @@ use crate::{Result, tools};
 /// name, which only modprobe could resolve, so an implementation of it is named here, and so are the ciphers of
 /// encrypted files and the format of quota files. `null_blk` and `brd` make no device by themselves; NVMe devices have
 /// a queue that is polled beside the others.
-const MODULES: [&str; 24] = [
+const MODULES: [&str; 25] = [
     "virtio_blk",
     "nvme",
     "nd_e820",
@@ -39,6 +39,7 @@ const MODULES: [&str; 24] = [
     "nvme_tcp",
     "nvmet_tcp",
     "dm_log_writes",
+    "dm_delay",
 ];
 /// Parameters of modules.
 const PARAMETERS: [(&str, &str); 3] = [("null_blk", "nr_devices=0"), ("brd", "rd_nr=0"), ("nvme", "poll_queues=1")];

@@ -15,8 +15,22 @@ const PROFILE: &str = "checked";
 /// Builds the packages' programs in a target directory of their own and returns the files, in the order of `programs`
 /// (package, program).
 pub(crate) fn build(cache: &Path, programs: &[(&str, &str)]) -> Result<Vec<PathBuf>> {
+    build_as(cache, PROFILE, programs)
+}
+
+/// Builds a package's program as users have it, without debug assertions, and names it `PROGRAM-release`.
+pub(super) fn measured(cache: &Path, package: &str, program: &str) -> Result<PathBuf> {
+    let built = build_as(cache, "release", &[(package, program)])?;
+    let named = cache.join("static").join(format!("{program}-release"));
+    for built in built {
+        std::fs::copy(&built, &named).with_context(|| format!("cannot copy {}", built.display()))?;
+    }
+    Ok(named)
+}
+
+fn build_as(cache: &Path, profile: &str, programs: &[(&str, &str)]) -> Result<Vec<PathBuf>> {
     let directory = cache.join("static");
-    let mut command = process::cargo(["build", "--quiet", "--target", TARGET, "--profile", PROFILE, "--target-dir"]);
+    let mut command = process::cargo(["build", "--quiet", "--target", TARGET, "--profile", profile, "--target-dir"]);
     command.arg(&directory);
     for (package, program) in programs {
         command.args(["--package", package, "--bin", program]);
@@ -24,7 +38,7 @@ pub(crate) fn build(cache: &Path, programs: &[(&str, &str)]) -> Result<Vec<PathB
     // Only the target's own code is built with these flags, since a target is named.
     command.env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", "-C target-feature=+crt-static");
     process::output(&mut command)?;
-    let home = directory.join(TARGET).join(PROFILE);
+    let home = directory.join(TARGET).join(profile);
     Ok(programs.iter().map(|(_, program)| home.join(program)).collect())
 }
 

@@ -1,6 +1,8 @@
 //! `f2fs bench varmail`.
 
+use std::fmt::Display;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use f2fs::{FileSystem, FormatOptions, JournalMode, Options, create_journal};
 use f2fs_device_test::SsdModel;
 use f2fs_workload::report::{Bar, BarChart};
-use f2fs_workload::varmail::{self, Measured, Model, Place};
+use f2fs_workload::varmail::{self, Directory, Mails, Measured, Model, Place};
 use serde_json::{Value, json};
 
 use super::{Output, Target};
@@ -70,9 +72,10 @@ pub(crate) fn run(args: &VarmailArgs) -> Result<(), CliError> {
         },
         ..Model::default()
     };
-    let described = match &args.image {
-        Some(_) => Target::new(&target(args))?.describe()?,
-        None => {
+    let described = match (&args.image, &args.directory) {
+        (Some(_), _) => Target::new(&target(args))?.describe()?,
+        (None, Some(directory)) => directory.display().to_string(),
+        (None, None) => {
             let reads = if args.cached_reads { "; reads come from a cache" } else { "" };
             let cache = match model.page_cache {
                 0 => String::new(),
@@ -82,7 +85,11 @@ pub(crate) fn run(args: &VarmailArgs) -> Result<(), CliError> {
         }
     };
     let mut output = Output::new(&args.output, &[("device", &*described)], COLUMNS)?;
-    let rows = if args.image.is_some() { vec![on_devices(args)?] } else { on_models(&model)? };
+    let rows = match (&args.image, &args.directory) {
+        (Some(_), _) => vec![on_devices(args)?],
+        (None, Some(directory)) => vec![in_directory(args, directory)?],
+        (None, None) => on_models(&model)?,
+    };
     for row in &rows {
         output.line(&row.csv())?;
     }
@@ -141,11 +148,7 @@ fn on_devices(args: &VarmailArgs) -> Result<Row, CliError> {
         options = options.journal(journal);
     }
     let fs = FileSystem::open(device, options).map_err(CliError::new)?;
-    let names = varmail::prepare(&fs, 1).map_err(CliError::new)?;
-    let bar = progress::bar("", Some(1));
-    let threads = usize::from(args.threads);
-    let measured = varmail::measure(&fs, &names, threads, Duration::from_secs(args.seconds)).map_err(CliError::new)?;
-    bar.finish_and_clear();
+    let (threads, measured) = measure(args, &fs)?;
     fs.close().map_err(CliError::new)?;
     let mode = match mode {
         None => "log",
@@ -155,6 +158,21 @@ fn on_devices(args: &VarmailArgs) -> Result<Row, CliError> {
     };
     let journal = medium::journal_path().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
     Ok(Row { mode, journal, threads, measured, ratio: None })
+}
+
+fn in_directory(args: &VarmailArgs, directory: &Path) -> Result<Row, CliError> {
+    let (threads, measured) = measure(args, &Directory::new(directory))?;
+    Ok(Row { mode: "directory", journal: "of its own".to_owned(), threads, measured, ratio: None })
+}
+
+fn measure<M: Mails<Error: Display>>(args: &VarmailArgs, mails: &M) -> Result<(usize, Measured), CliError> {
+    let names = varmail::prepare(mails, 1).map_err(CliError::new)?;
+    let bar = progress::bar("", Some(1));
+    let threads = usize::from(args.threads);
+    let time = Duration::from_secs(args.seconds);
+    let measured = varmail::measure(mails, &names, threads, time).map_err(CliError::new)?;
+    bar.finish_and_clear();
+    Ok((threads, measured))
 }
 
 fn draw(args: &VarmailArgs, described: &str, rows: &[Row]) -> Result<(), CliError> {
