@@ -69,8 +69,8 @@ impl FileSystem {
         } else {
             RecoveryReport::default()
         };
+        core.volume.recovery().settle_zones()?;
         if !core.volume.is_read_only() {
-            core.volume.recovery().settle_zones()?;
             Attachment(&core).begin(journal, recovered.files != 0)?;
             for ino in core.volume.orphans() {
                 InodeEnds(&core).free_orphan(ino)?;

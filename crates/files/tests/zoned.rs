@@ -132,6 +132,25 @@ fn a_full_volume_with_a_capacity_below_the_size_and_few_active_zones_goes_on() {
     within(LIMIT, || fill_and_overwrite(layout().with_capacity(700).with_limits(6, 6), assert_sound));
 }
 
+#[test]
+fn a_volume_that_is_only_read_says_as_much_as_one_that_is_written() {
+    // mkfs.f2fs and the checkpoint count the whole zones.
+    let memory = kept(64, layout().with_capacity(700));
+    let fs = open(&memory, 2);
+    fs.create_file("/file", 0o644).unwrap().write_at(&[1; 100_000], 0).unwrap();
+    let written = fs.statfs().user_blocks;
+    fs.close().unwrap();
+    drop(fs);
+    let read_only = || Options::new().volume(VolumeOptions::new().read_only(true));
+    let fs = FileSystem::open(on(&memory), read_only()).unwrap();
+    assert_eq!(fs.statfs().user_blocks, written);
+    drop(fs);
+    // A copy that knows nothing of its zones.
+    let copy = Arc::new(memory.snapshot());
+    let fs = FileSystem::open(copy, read_only()).unwrap();
+    assert!(fs.statfs().user_blocks > written);
+}
+
 /// Linux (since 6.4) takes the end of any section for a place where no block can be, also where no zone is.
 #[test]
 fn sections_without_a_zone_are_written_as_far_as_zones_are() {

@@ -143,3 +143,30 @@ fn syncs(device: &Arc<dyn BlockDevice>, args: &Args) -> anyhow::Result<f64> {
     fs.close()?;
     Ok(rate)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_with_much_room_is_no_aged_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("image");
+        File::create(&image).unwrap().set_len(192 << 20).unwrap();
+        let args = |fill, turnover| Args {
+            image: image.clone(),
+            others: Vec::new(),
+            pmem: false,
+            name: "test".to_owned(),
+            operations: 20,
+            fill,
+            turnover,
+            csv: dir.path().join("csv"),
+        };
+        let error = run(&args(0.2, 0.05)).unwrap_err().to_string();
+        assert!(error.starts_with("partial cleaning moved nothing"), "{error}");
+        run(&args(0.9, 0.5)).unwrap();
+        let csv = std::fs::read_to_string(dir.path().join("csv")).unwrap();
+        assert_eq!(csv.lines().count(), WORKLOADS.len() + 3, "{csv}");
+    }
+}

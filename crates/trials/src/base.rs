@@ -52,17 +52,26 @@ pub enum BaseKind {
     Cached,
     /// The plain one on zones, with files that fill zones of their own.
     Zoned,
+    /// The same on zones of two segments, which end within their second one, and of which few are written at a time.
+    ZonedInPart,
 }
 
-/// The zones of [`BaseKind::Zoned`] that are written anywhere: the metadata, and no log.
-const CONVENTIONAL: u32 = 9;
+/// The zones of [`BaseKind::Zoned`]: the metadata lies in those that are written anywhere, and no log.
+fn whole_zones() -> ZoneLayout {
+    ZoneLayout::new(512).with_conventional(9)
+}
+
+/// The zones of [`BaseKind::ZonedInPart`].
+fn zones_in_part() -> ZoneLayout {
+    ZoneLayout::new(1024).with_capacity(700).with_conventional(5).with_limits(8, 8)
+}
 
 /// The devices of [`BaseKind::Several`], in MiB.
 pub const DEVICES: [u64; 3] = [24, 56, 48];
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 11] = [
+    pub const ALL: [BaseKind; 12] = [
         BaseKind::Plain,
         BaseKind::Checksums,
         BaseKind::Wide,
@@ -74,6 +83,7 @@ impl BaseKind {
         BaseKind::DataJournaled,
         BaseKind::Cached,
         BaseKind::Zoned,
+        BaseKind::ZonedInPart,
     ];
 
     /// The name in the text of a workload.
@@ -91,6 +101,7 @@ impl BaseKind {
             BaseKind::DataJournaled => "data-journaled",
             BaseKind::Cached => "cached",
             BaseKind::Zoned => "zoned",
+            BaseKind::ZonedInPart => "zoned-in-part",
         }
     }
 }
@@ -123,7 +134,7 @@ impl Base {
     pub fn new(kind: BaseKind) -> Result<Base, FsError> {
         let features = match kind {
             BaseKind::Checksums => Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM).union(Features::SB_CHECKSUM),
-            BaseKind::Zoned => Features::BLKZONED,
+            BaseKind::Zoned | BaseKind::ZonedInPart => Features::BLKZONED,
             _ => Features(0),
         };
         let mib: u64 = match kind {
@@ -136,12 +147,13 @@ impl Base {
             | BaseKind::Cached
             | BaseKind::Zoned => 128,
             BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad => 64,
+            BaseKind::ZonedInPart => 192,
         };
         let blocks = (mib << 20) / f2fs_device::BLOCK_SIZE as u64;
         let behind = match kind {
             BaseKind::Journaled | BaseKind::DataJournaled => several::JOURNAL_BLOCKS,
             // The zones' own table.
-            BaseKind::Zoned => 2,
+            BaseKind::Zoned | BaseKind::ZonedInPart => 2,
             _ => 0,
         };
         let recorder = Arc::new(RecordingDevice::new(MemoryDevice::new(blocks + behind)));
@@ -155,11 +167,8 @@ impl Base {
                 several::on_parts(&recorder, &blocks).map_err(FsError::Invalid)?
             }
             BaseKind::Journaled | BaseKind::DataJournaled => Arc::new(RecordedPart::new(recorder.clone(), 0..blocks)),
-            BaseKind::Zoned => {
-                let layout = ZoneLayout::new(512).with_conventional(CONVENTIONAL);
-                let zones = KeptZones::create(recorder.clone(), layout);
-                Arc::new(zones.map_err(|_| FsError::Invalid("the zones cannot be made"))?)
-            }
+            BaseKind::Zoned => on_zones(&recorder, whole_zones())?,
+            BaseKind::ZonedInPart => on_zones(&recorder, zones_in_part())?,
             _ => recorder.clone(),
         };
         format(&*device, &how).map_err(|_| FsError::Invalid("the volume cannot be formatted"))?;
@@ -184,7 +193,7 @@ impl Base {
                 fill_with_holes(&fs)?;
             }
             BaseKind::Full => fill_with_segments(&fs, 64)?,
-            BaseKind::Zoned => fill_with_segments(&fs, 8)?,
+            BaseKind::Zoned | BaseKind::ZonedInPart => fill_with_segments(&fs, 8)?,
             BaseKind::Broad => LARGE.iter().try_for_each(|(dir, names)| fill_directory(&fs, dir, *names))?,
         }
         fs.close()?;
@@ -204,6 +213,11 @@ impl Base {
     pub fn blocks(&self) -> u64 {
         self.device.info().blocks
     }
+}
+
+fn on_zones(recorder: &Arc<RecordingDevice>, layout: ZoneLayout) -> Result<Arc<dyn BlockDevice>, FsError> {
+    let zones = KeptZones::create(recorder.clone(), layout);
+    Ok(Arc::new(zones.map_err(|_| FsError::Invalid("the zones cannot be made"))?))
 }
 
 fn lanes(fs: &FileSystem) -> Result<(), FsError> {

@@ -14,7 +14,7 @@ use crate::{discard, progress::Landing, target::Target};
 /// Bytes that one entry asks for at most: below the kernel's limit for one transfer (2 GiB less a page).
 const MAX_BYTES: usize = 1 << 30;
 
-/// The file that each ring has registered.
+/// The file of the device, the first that each ring has registered.
 const FILE: types::Fixed = types::Fixed(0);
 
 /// `RWF_DSYNC` of `<linux/fs.h>`.
@@ -39,7 +39,7 @@ impl Carrier for Target {
     ];
 
     fn files(&self) -> Vec<RawFd> {
-        vec![self.fd().as_raw_fd()]
+        self.locked().map(|fd| fd.as_raw_fd()).collect()
     }
 
     fn admit(&self, request: &Request) -> Result<(), DeviceError> {

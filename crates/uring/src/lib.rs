@@ -109,7 +109,9 @@
 //!
 //! *What an embedder must know.* The lock is on the inode, so other names of a file (links of both kinds) make no
 //! difference. A child that was forked without an `exec` has its parent's open file, and keeps the lock when the parent
-//! dies. Not kept apart are a file and the loop device on it, and two readers, or a reader and a writer, of a disk and
+//! dies. A loop device locks the file below it as well, so that the two have one writer, and a file that is mounted by
+//! way of one is refused ([`OpenError::Mounted`]); one that is mounted later is not seen, nor a loop device on a part of
+//! the file beside another one on the same part. Not kept apart are two readers, or a reader and a writer, of a disk and
 //! its partition; two writers of these are, by the claim of `O_EXCL`. In another PID namespace processes cannot be told
 //! dead from alive, so that one that lives is waited for as well. Within a process a volume claims the [`UringDevice`]
 //! that it is opened on ([`BlockDevice::claims`](f2fs_device::BlockDevice::claims)), so that a device given to two
@@ -137,6 +139,7 @@
 //! request (`flight.rs`). Each says why it is sound; they rest on one rule: a request stays in its table from before
 //! its entry is pushed until its completion was seen.
 
+mod below;
 mod carrier;
 mod device;
 mod discard;

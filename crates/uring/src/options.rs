@@ -156,6 +156,14 @@ pub enum OpenError {
         /// By whom, as far as that is known: not for a mount, nor for a process in another PID namespace.
         holder: Option<Holder>,
     },
+    /// A file with a loop device on it that is mounted, where writing was asked for.
+    #[error("{}: mounted by way of {}", .path.display(), .through.display())]
+    Mounted {
+        /// The path.
+        path: PathBuf,
+        /// The loop device.
+        through: PathBuf,
+    },
     /// A block device that can only be read, where writing was asked for.
     #[error("{}: the device is read-only", .path.display())]
     ReadOnly {
@@ -239,7 +247,7 @@ impl OpenError {
     #[must_use]
     pub fn io_kind(&self) -> io::ErrorKind {
         match self {
-            Self::AlreadyOpen { .. } => io::ErrorKind::ResourceBusy,
+            Self::AlreadyOpen { .. } | Self::Mounted { .. } => io::ErrorKind::ResourceBusy,
             Self::ReadOnly { .. } => io::ErrorKind::ReadOnlyFilesystem,
             Self::NotADevice { .. } | Self::TooSmall { .. } => io::ErrorKind::InvalidInput,
             Self::DirectRefused { .. }

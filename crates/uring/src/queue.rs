@@ -33,6 +33,8 @@ pub(crate) struct RingQueue<C: Carrier> {
     /// How many of them the kernel is told of at once: preparing them takes as long as a fast device takes to serve
     /// some.
     share: usize,
+    /// Whether a thread of the kernel takes them by itself.
+    watched: bool,
     finished: VecDeque<Completion>,
     /// The ring was set up for one thread: not `Send`.
     this_thread: PhantomData<*const ()>,
@@ -48,8 +50,9 @@ impl<C: Carrier> fmt::Debug for RingQueue<C> {
 }
 
 impl<C: Carrier> RingQueue<C> {
-    /// A queue with `ring`, which has the files of `carrier` registered and nothing in its queues.
-    pub(crate) fn new(ring: ThreadRing<C>, carrier: Arc<C>, depth: usize) -> Self {
+    /// A queue with `ring`, which has the files of `carrier` registered and nothing in its queues; whether it is
+    /// `watched` by a thread of the kernel.
+    pub(crate) fn new(ring: ThreadRing<C>, carrier: Arc<C>, depth: usize, watched: bool) -> Self {
         let table = Table::new(ring.params().cq_entries() as usize);
         Self {
             ring,
@@ -59,7 +62,9 @@ impl<C: Carrier> RingQueue<C> {
             depth: depth.max(1),
             in_flight: 0,
             untold: 0,
-            share: (depth / SHARES).max(LEAST_SHARE),
+            // That thread sees each one at once.
+            share: if watched { 1 } else { (depth / SHARES).max(LEAST_SHARE) },
+            watched,
             finished: VecDeque::new(),
             this_thread: PhantomData,
         }
@@ -136,12 +141,16 @@ impl<C: Carrier> IoQueue for RingQueue<C> {
     }
 
     fn submit(&mut self) {
+        self.untold = 0;
         let mut pushed = self.table.fill(&self.ring, &*self.carrier);
+        if self.watched {
+            // The thread takes them when it gets a processor, which may be the one that would look for that here.
+            return ring::wake(&self.ring);
+        }
         while pushed > 0 {
             ring::submit(&self.ring, pushed);
             pushed = self.table.fill(&self.ring, &*self.carrier);
         }
-        self.untold = 0;
     }
 
     fn next_completion(&mut self) -> Option<Completion> {
@@ -157,7 +166,9 @@ impl<C: Carrier> IoQueue for RingQueue<C> {
     fn try_completion(&mut self) -> Option<Completion> {
         self.submit();
         if self.finished.is_empty() && !self.table.is_idle() {
-            ring::run_completions(&self.ring);
+            if !self.watched {
+                ring::run_completions(&self.ring);
+            }
             self.drain();
         }
         self.hand_out()

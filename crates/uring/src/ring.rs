@@ -85,6 +85,13 @@ pub(crate) fn submit<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUr
     }
 }
 
+/// Wakes the thread of the kernel that takes the entries of the submission queue, if it sleeps.
+pub(crate) fn wake<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUring<S, A>) {
+    while let Err(error) = ring.submit() {
+        pause_after(&error);
+    }
+}
+
 /// Has the kernel take the entries of the submission queue, and sleeps until the completion queue is not empty. It may
 /// wake for no reason.
 pub(crate) fn submit_and_sleep<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUring<S, A>) {

@@ -18,7 +18,7 @@ use rustix::{
 };
 
 use crate::{
-    Direct, OpenError, OpenOptions, discard,
+    Direct, OpenError, OpenOptions, below, discard,
     lock::until_free,
     progress::{Landing, Progress},
     sysfs, zones,
@@ -33,6 +33,8 @@ const TMPFS_MAGIC: i64 = 0x0102_1994;
 #[derive(Debug)]
 pub(crate) struct Target {
     fd: OwnedFd,
+    /// The file below a loop device, locked.
+    below: Option<OwnedFd>,
     info: DeviceInfo,
     block_device: bool,
     direct: bool,
@@ -93,6 +95,10 @@ impl Target {
             return Err(OpenError::TooSmall { path: path.into(), bytes });
         }
         lock(path, &fd, options, block_device)?;
+        if !block_device && !options.read_only {
+            below::refuse_mounted(path)?;
+        }
+        let below = if block_device { below::lock(stat.st_rdev, options.read_only, options.patience)? } else { None };
 
         let mut info = DeviceInfo::new(bytes / BLOCK_SIZE as u64, "");
         info.read_only = options.read_only;
@@ -128,7 +134,7 @@ impl Target {
         }
         let copies = block_device && direct && is_copied_by_caller(fd.as_fd(), stat.st_rdev);
         let (polls, rdev) = (options.polling.completions, stat.st_rdev);
-        Ok(Self { fd, info, block_device, direct, copies, polls, rdev, gate: FlushGate::new() })
+        Ok(Self { fd, below, info, block_device, direct, copies, polls, rdev, gate: FlushGate::new() })
     }
 
     /// Completes the description: `engine`, how the file was opened, `path`.
@@ -154,8 +160,9 @@ impl Target {
         self.block_device && self.direct && sysfs::queue_limit(self.rdev, "io_poll") == Some(1)
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+    /// The files that have to stay locked as long as there are requests; that of the device is the first.
+    pub(crate) fn locked(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        std::iter::once(&self.fd).chain(&self.below).map(AsFd::as_fd)
     }
 
     /// Checks a request against size, abilities and poison.
@@ -332,7 +339,9 @@ impl Drop for Target {
     fn drop(&mut self) {
         // The kernel may hold a reference to the file for a while after a ring is closed; the lock must not live as
         // long.
-        let _ = rustix::fs::flock(&self.fd, FlockOperation::Unlock);
+        for fd in self.locked() {
+            let _ = rustix::fs::flock(fd, FlockOperation::Unlock);
+        }
     }
 }
 

@@ -125,7 +125,7 @@ impl<C: Carrier> Traffic<C> {
         self.rings.as_ref()?;
         let entries = u32::try_from(depth).unwrap_or(MAX_ENTRIES).clamp(1, MAX_ENTRIES);
         let ring = ThreadRing::new(&*self.carrier, entries, self.polling).ok()?;
-        Some(RingQueue::new(ring, Arc::clone(&self.carrier), depth))
+        Some(RingQueue::new(ring, Arc::clone(&self.carrier), depth, self.polling.submissions.is_some()))
     }
 }
 

@@ -72,7 +72,11 @@ impl Volume {
         let in_order = Allocation::ssr();
         let orphan_limit =
             (u64::from(BLOCKS_PER_SEGMENT) - 2 - 6 - u64::from(geometry.cp_payload)) * orphan::PER_BLOCK as u64;
-        let capacity = zones.as_ref().and_then(Zones::capacity);
+        let capacity = match &zones {
+            Some(zones) => zones.capacity(),
+            None if geometry.features.contains(Features::BLKZONED) => zones::capacity_to_show(&*device, &geometry)?,
+            None => None,
+        };
         let room = |capacity| zones::user_blocks(&geometry, capacity, checkpoint.overprovision_segments);
         let space = Space::new(
             checkpoint.valid_blocks,

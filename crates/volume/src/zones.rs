@@ -43,6 +43,31 @@ pub(crate) fn user_blocks(geometry: &Geometry, capacity: u32, overprovision_segm
     u64::from(sections.saturating_sub(kept)) * u64::from(capacity)
 }
 
+/// Whether a zone is one of the main area, and written in its order.
+fn is_inside(zone: &Zone, geometry: &Geometry) -> bool {
+    zone.start < u64::from(geometry.main_end().0) && zone.state != ZoneState::Conventional
+}
+
+/// The blocks of each zone of the main area that can be written, by the first one that is not dead.
+fn capacity_of(zones: &[Zone], geometry: &Geometry) -> Option<u64> {
+    let inside = zones.iter().filter(|zone| is_inside(zone, geometry));
+    inside.map(|zone| zone.capacity).find(|capacity| *capacity != 0)
+}
+
+fn less_than_all(capacity: Option<u64>, geometry: &Geometry) -> Option<u32> {
+    let section = geometry.segs_per_sec * BLOCKS_PER_SEGMENT;
+    capacity.filter(|blocks| *blocks < section.into()).map(|blocks| blocks as u32)
+}
+
+/// The blocks of each section that can be written, if not all, of a volume that is open for reading. A device without
+/// zones, such as a copy of the volume in a file, does not know.
+pub(crate) fn capacity_to_show(device: &dyn BlockDevice, geometry: &Geometry) -> Result<Option<u32>, DeviceError> {
+    if device.info().zones.is_none() {
+        return Ok(None);
+    }
+    Ok(less_than_all(capacity_of(&device.report_zones(0, usize::MAX)?, geometry), geometry))
+}
+
 /// Data logs, of which each has as many lanes as are asked for.
 const DATA_LOGS: usize = 3;
 
@@ -55,8 +80,8 @@ impl Zones {
         }
         let section = u64::from(geometry.segs_per_sec) * u64::from(BLOCKS_PER_SEGMENT);
         let main = u64::from(geometry.main_blkaddr.0)..u64::from(geometry.main_end().0);
-        let inside = |zone: &&Zone| zone.start < main.end && zone.state != ZoneState::Conventional;
-        let capacity = all.iter().filter(inside).map(|zone| zone.capacity).find(|capacity| *capacity != 0);
+        let inside = |zone: &&Zone| is_inside(zone, geometry);
+        let capacity = capacity_of(&all, geometry);
         for zone in all.iter().filter(inside) {
             let check = |what, expected: u64, found: u64| {
                 let (start, zone) = (zone.start, zone.number);
@@ -73,7 +98,7 @@ impl Zones {
             let capacity = capacity.filter(|_| zone.state != ZoneState::Offline).unwrap_or(zone.capacity);
             check("the number of blocks that can be written", capacity, zone.capacity)?;
         }
-        let capacity = capacity.filter(|capacity| *capacity < section).map(|blocks| blocks as u32);
+        let capacity = less_than_all(capacity, geometry);
         let ordered = PlainArc::new(OrderedZones::new(device)?);
         let needed = LogType::ALL.len() as u32;
         match ordered.limit() {

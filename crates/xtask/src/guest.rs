@@ -115,7 +115,12 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// The tests, the longest ones first: so no processor waits long for the last one.
-const TESTS: [Test; 16] = [
+const TESTS: [Test; 17] = [
+    (
+        "devices",
+        "volumes on every kind of device: rates, ageing, a crash, checks, the kernel's view (prints a table)",
+        devices::run,
+    ),
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -175,7 +180,7 @@ const TESTS: [Test; 16] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 8] = [
+const BY_HAND: [Test; 7] = [
     (
         "first-sync",
         "the first fsync after a checkpoint in Linux's F2FS does not wait for its node: traces, times, dm-log-writes",
@@ -190,11 +195,6 @@ const BY_HAND: [Test; 8] = [
         "nvme-tcp",
         "a volume over TCP whose target goes away: what was synced is there, what fails says so within its time",
         nvme_tcp::run,
-    ),
-    (
-        "devices",
-        "volumes on every kind of device: rates, ageing, a crash, checks, the kernel's view (prints a table)",
-        devices::run,
     ),
     (
         "zone-sizes",

@@ -211,7 +211,10 @@ impl Class {
                 6 => Workload::Shared(BaseKind::Cached, seed),
                 _ => Workload::Random(BaseKind::Cached, seed),
             }),
-            Class::Zoned => seeds(&|seed| Workload::Random(BaseKind::Zoned, seed)),
+            Class::Zoned => {
+                let kinds = [BaseKind::Zoned, BaseKind::ZonedInPart];
+                seeds(&|seed| Workload::Random(kinds[seed as usize % 2], seed))
+            }
             Class::Shared => seeds(&|seed| Workload::Shared(BaseKind::Wide, seed)),
             Class::Threads => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Tight, seed),

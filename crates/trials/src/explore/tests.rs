@@ -1,6 +1,6 @@
 //! Workloads in which a violation was found once.
 
-use f2fs_device::{AlignedBuf, BlockDevice};
+use f2fs_device::{AlignedBuf, BlockDevice, KeptZones, Zone, ZoneState};
 use f2fs_device_test::{Event, RecordedPart, RecordingDevice};
 use f2fs_sync::Arc;
 
@@ -52,6 +52,23 @@ fn what_the_cleaner_moved_is_not_lost_by_a_torn_sync() -> Result<(), Box<dyn std
         150,
         &["full: checkpoint; clean; clean; write /A/foo 0 100; sync /A/foo; clean; truncate /B/baz 100; sync /B/baz"],
     )
+}
+
+#[test]
+fn zones_that_end_within_a_segment_are_filled_to_their_capacity_and_begun_again()
+-> Result<(), Box<dyn std::error::Error>> {
+    let base = Base::new(BaseKind::ZonedInPart)?;
+    // Each file takes most of a zone.
+    let text = "zoned-in-part: unlink /large-0; unlink /large-1; checkpoint; write /A/foo 0 2000000; sync /A/foo; \
+                write /B/baz 0 2000000; checkpoint; clean; write /A/bar 0 2000000; sync /A/bar";
+    let recording = text.parse::<Workload>()?.run(&base)?;
+    let zones = KeptZones::open(base.device.snapshot())?;
+    let short = |zone: &&Zone| zone.capacity == 700 && zone.blocks == 1024;
+    let before: Vec<Zone> = zones.report_zones(0, usize::MAX)?.iter().filter(short).copied().collect();
+    let (short, full) = (before.len(), before.iter().filter(|zone| zone.state == ZoneState::Full).count());
+    assert!(short > 40 && full >= 4, "{short} zones of 700 blocks, {full} of them full");
+    assert!(recording.log.events().len() > 50);
+    explored(BaseKind::ZonedInPart, 4, 120, &[text])
 }
 
 #[test]

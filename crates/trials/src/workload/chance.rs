@@ -61,12 +61,12 @@ impl Steps {
             | BaseKind::DataJournaled
             | BaseKind::Cached => [1, 100, 4096, 5000, 40_000],
             BaseKind::Tight => [100, 4096, 8192, 16_384, 40_000],
-            BaseKind::Full | BaseKind::Zoned => [4096, 40_000, 400_000, 1 << 20, 2 << 20],
+            BaseKind::Full | BaseKind::Zoned | BaseKind::ZonedInPart => [4096, 40_000, 400_000, 1 << 20, 2 << 20],
         };
         let len = random.pick(&lengths).copied().unwrap_or(1);
         let offset = random.pick(&[0, 0, 1, 4096, 6000, 60_000]).copied().unwrap_or(0);
         let sizes = match self.kind {
-            BaseKind::Full | BaseKind::Zoned => [0, 0, 4096, 1 << 20, 3 << 20],
+            BaseKind::Full | BaseKind::Zoned | BaseKind::ZonedInPart => [0, 0, 4096, 1 << 20, 3 << 20],
             _ => [0, 100, 4096, 9000, 70_000],
         };
         let size = random.pick(&sizes).copied().unwrap_or(0);
@@ -84,13 +84,13 @@ impl Steps {
                 _ => 1,
             };
             let offset = random.below(blocks) as u64 * 4096;
-            let kind = if self.kind == BaseKind::Zoned { BaseKind::Full } else { self.kind };
-            return match (kind, random.below(6)) {
-                (BaseKind::Full, 0 | 1) => Op::Unlink(path),
-                (BaseKind::Full, 2) => Op::Truncate(path, 4096),
-                (BaseKind::Full, 3) => Op::Create(format!("/large-new-{}", self.names)),
-                (BaseKind::Full, 4) => Op::Clean,
-                (BaseKind::Full, _) => Op::Write(path, 0, 2 << 20),
+            let segments = matches!(self.kind, BaseKind::Full | BaseKind::Zoned | BaseKind::ZonedInPart);
+            return match (segments, random.below(6)) {
+                (true, 0 | 1) => Op::Unlink(path),
+                (true, 2) => Op::Truncate(path, 4096),
+                (true, 3) => Op::Create(format!("/large-new-{}", self.names)),
+                (true, 4) => Op::Clean,
+                (true, _) => Op::Write(path, 0, 2 << 20),
                 (_, 0) => Op::Clean,
                 _ => Op::Write(path, offset, 16 * 4096),
             };

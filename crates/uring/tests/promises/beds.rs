@@ -57,6 +57,15 @@ pub(crate) fn uring_buffered() -> Bed {
     file(DISK, OpenOptions::new().engine(Engine::IoUring).direct(Direct::Off))
 }
 
+/// Its queues have a thread of the kernel that submits, which sleeps soon.
+pub(crate) fn uring_watched() -> Bed {
+    let watched = OpenOptions::new().engine(Engine::IoUring).sq_poll(Some(std::time::Duration::from_millis(5)));
+    let bed = file(DISK, watched);
+    let description = &bed.device.info().description;
+    assert!(description.starts_with("io_uring with SQPOLL, "), "{description}");
+    bed
+}
+
 pub(crate) fn syscalls_direct() -> Bed {
     let bed = file(DISK, OpenOptions::new().engine(Engine::Syscalls).direct(Direct::Required));
     let description = &bed.device.info().description;

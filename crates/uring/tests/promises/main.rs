@@ -13,7 +13,7 @@ use std::thread;
 use f2fs_device::{AlignedBuf, BLOCK_SIZE, DeviceError, DeviceErrorKind, Op, Request};
 use f2fs_device_test::Random;
 
-use beds::{BLOCKS, Bed, syscalls_direct, syscalls_tmpfs, uring_buffered, uring_direct, uring_tmpfs};
+use beds::{BLOCKS, Bed, syscalls_direct, syscalls_tmpfs, uring_buffered, uring_direct, uring_tmpfs, uring_watched};
 
 /// Each promise for each back end.
 macro_rules! promises {
@@ -28,8 +28,8 @@ macro_rules! promises {
                 }
             )*
         }
-        promises!(@beds [$($promise),*] memory wrapped uring_direct uring_tmpfs uring_buffered syscalls_direct syscalls_tmpfs
-            pmem_memory pmem_file pmem_simulated);
+        promises!(@beds [$($promise),*] memory wrapped uring_direct uring_tmpfs uring_buffered uring_watched
+            syscalls_direct syscalls_tmpfs pmem_memory pmem_file pmem_simulated);
     };
     (@beds $promises:tt $($bed:ident)*) => { $( promises!(@bed $bed $promises); )* };
     (@bed $bed:ident [$($promise:ident),*]) => {
@@ -414,7 +414,7 @@ fn truncated(bed: &Bed, path: &Path) {
 
 #[test]
 fn a_file_truncated_underneath() {
-    for bed in [uring_direct(), uring_tmpfs(), uring_buffered(), syscalls_direct(), syscalls_tmpfs()] {
+    for bed in [uring_direct(), uring_tmpfs(), uring_buffered(), uring_watched(), syscalls_direct(), syscalls_tmpfs()] {
         let path = bed.path.clone().unwrap();
         truncated(&bed, &path);
     }

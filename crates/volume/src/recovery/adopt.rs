@@ -41,9 +41,9 @@ impl Recovery<'_> {
         self.0.roll_forward.set_recovering(false);
     }
 
-    /// Brings the zones under the volume together with what was opened; does nothing on a volume without zones, or one
-    /// that is open for reading. Call it after synced files are recovered, and before anything is written; not if the
-    /// recovery failed.
+    /// Brings the zones under the volume together with what was opened; of a volume that is open for reading, only the
+    /// number of blocks for users; does nothing on a volume without zones. Call it after synced files are recovered,
+    /// and before anything is written; not if the recovery failed.
     ///
     /// # Errors
     /// [`VolumeError::Segment`] if no section is free for a log that has to move; [`VolumeError::Device`].

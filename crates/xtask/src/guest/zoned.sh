@@ -1,7 +1,7 @@
 set -e
 mount -t configfs none /sys/kernel/config
 
-# null NAME MIB ZONE CAPACITY CONVENTIONAL: a device in memory, with zones if ZONE is not 0.
+# null NAME MIB ZONE CAPACITY CONVENTIONAL OPEN ACTIVE: a device in memory, with zones if ZONE is not 0.
 null() {
     at=/sys/kernel/config/nullb/$1
     mkdir $at
@@ -9,9 +9,41 @@ null() {
     if [ $3 != 0 ]; then
         echo 0 > $at/discard; echo 1 > $at/zoned
         echo $3 > $at/zone_size; echo $4 > $at/zone_capacity; echo $5 > $at/zone_nr_conv
+        echo $6 > $at/zone_max_open; echo $7 > $at/zone_max_active
     fi
     echo 1 > $at/power
     test -b /dev/$1
+}
+
+# on NAME FIRST ZONED: the devices of the next volume; no FIRST is one device.
+on() {
+    name=$1 first=$3 others=
+    if [ -n "$2" ]; then
+        first=$2
+        others="--device $3"
+    fi
+    limits=/sys/block/${3#/dev/}/queue
+    echo "== $name: zones of $(cat $limits/chunk_sectors) sectors of $(cat $limits/logical_block_size) bytes," \
+        "$(cat $limits/max_open_zones) open, $(cat $limits/max_active_zones) active"
+}
+
+# nulls NAME FIRST SIZE ZONE CAPACITY CONVENTIONAL OPEN ACTIVE: the devices are in memory.
+nulls() {
+    null $1-z $3 $4 $5 $6 $7 $8
+    if [ $2 != 0 ]; then
+        null $1-c $2 0 0 0 0 0
+        on $1 /dev/$1-c /dev/$1-z
+    else
+        on $1 "" /dev/$1-z
+    fi
+}
+
+# gone NAME: gives the memory of such devices back.
+gone() {
+    for at in /sys/kernel/config/nullb/$1-*; do
+        echo 0 > $at/power
+        rmdir $at
+    done
 }
 
 # sound: neither check finds anything.
@@ -24,37 +56,28 @@ sound() {
     fi
 }
 
-# shown NAME: the tree by the kernel, and by the library.
+# shown STATE: the tree by the kernel, and by the library.
 shown() {
     mount -t f2fs -o ro $first /mnt
-    guest-agent manifest --defer /share/$1.large /mnt > /share/$1
+    guest-agent manifest --defer /share/$name.$1.large /mnt > /share/$name.$1
     umount /mnt
-    f2fs manifest $first $others > /share/$1.here
+    f2fs manifest $first $others > /share/$name.$1.here
 }
 
-# volume NAME FIRST SIZE ZONE CAPACITY CONVENTIONAL
+# volume: each side makes it, and goes on with what the other side left.
 volume() {
-    null $1-z $3 $4 $5 $6
-    first=/dev/$1-z
-    others=
-    if [ $2 != 0 ]; then
-        null $1-c $2 0 0 0
-        first=/dev/$1-c
-        others="--device /dev/$1-z"
-    fi
-    echo "== $1"
     guest-agent zoned-format $first $others --mkfs "$LOADER /bin/mkfs.f2fs"
     sound
     mount -t f2fs $first /mnt
     guest-agent make --scale $SCALE /mnt
     umount /mnt
     sound
-    shown $1.made
+    shown made
     mount -t f2fs $first /mnt
     guest-agent change --scale $SCALE /mnt
     umount /mnt
     sound
-    shown $1.changed
+    shown changed
     # The library goes on with what the kernel left, and the kernel with that.
     f2fs mkdir $first $others /ours
     for number in 1 2 3 4 5 6; do
@@ -63,16 +86,16 @@ volume() {
     done
     f2fs rm $first $others /ours/3
     sound
-    shown $1.ours
+    shown ours
     mount -t f2fs $first /mnt
     rm /mnt/ours/1
     cp /mnt/ours/2 /mnt/ours/7
     umount /mnt
     sound
-    shown $1.both
+    shown both
 }
 
-# cuts NAME: hard cuts on either side, each found again by the other; and logs off their write pointers, which a repair moves.
+# cuts: hard cuts on either side, each found again by the other; and logs off their write pointers, which a repair moves.
 cuts() {
     rm -f /tmp/synced
     guest-agent endure $first $others --synced /tmp/synced &
@@ -126,5 +149,5 @@ cuts() {
     grep -q "log: goes on" /tmp/said
     rm /tmp/backup
     sound
-    shown $1.cut
+    shown cut
 }
