@@ -60,7 +60,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         File::create(&image)?.set_len(mib << 20)?;
         boot = boot.disk(&image, bus, name);
     }
-    let (operations, turnover, synced) = if bench.quick { (40, 0.4, 10) } else { (3000, 1.0, 200) };
+    let (operations, turnover, synced) = if bench.quick { (40, 0.8, 10) } else { (3000, 1.0, 200) };
     let script = format!(
         "LOADER='/bin/{LOADER} --library-path /bin'\nOPERATIONS={operations}\nTURNOVER={turnover}\nSYNCED={synced}\n{SCRIPT}"
     );
