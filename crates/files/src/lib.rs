@@ -55,12 +55,12 @@
 //! | 8 threads, each on objects of its own | lines written | lines fetched | written by all, each time |
 //! |---|--:|--:|--:|
 //! | look-up | 10 | 1 | none |
-//! | create | 29 | 3 | none |
-//! | unlink of a file that was there before | 28 | 3 | none |
-//! | rename | 20 | 3 | none |
-//! | read 4 KiB | 4 | 0 | none |
-//! | overwrite 4 KiB | 17 | 0 | none |
-//! | overwrite 4 KiB and sync | 43 | 14 | 8 |
+//! | create | 28 | 2 | none |
+//! | unlink of a file that was there before | 27 | 2 | none |
+//! | rename | 18 | 1 | none |
+//! | read 4 KiB | 3 | 0 | none |
+//! | overwrite 4 KiB | 19 | 0 | none |
+//! | overwrite 4 KiB and sync | 44 | 14 | 8 |
 //!
 //! A processor remembers the directories on its paths (module `path_cache`), so look-ups write nothing of those. A line
 //! that is fetched but not written by all is one where two threads meet by chance: a stripe, a shard, or a segment with
