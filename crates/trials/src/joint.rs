@@ -275,8 +275,8 @@ mod tests {
         let base = Base::new(BaseKind::DataJournaled).unwrap();
         let recording = WORKLOAD.parse::<Workload>().unwrap().run(&base).unwrap();
         let plan = JointPlan { draws: 3, used: 40 };
-        let tally = explore_joint(&recording, plan, 700, &mut Random::new(3)).unwrap();
-        assert!(tally.within > 100 && tally.states > 300 && tally.both > 200 && tally.used > 5, "{tally:?}");
+        let tally = explore_joint(&recording, plan, 7000, &mut Random::new(3)).unwrap();
+        assert!(tally.within > 100 && tally.states > 300 && tally.both > 100 && tally.used > 5, "{tally:?}");
         println!("{tally:?}");
     }
 

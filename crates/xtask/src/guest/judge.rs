@@ -53,8 +53,8 @@ pub(crate) fn succeeded_with_refusals(output: &GuestOutput) -> Result<()> {
     accept(output, &complaints)
 }
 
-/// The same, where an emulated NVMe controller may lose sight of its queue: the kernel then aborts reads after 30 seconds
-/// and sends them again, all but those that it had sent ahead of anybody's asking.
+/// The same, where requests to an emulated NVMe controller may take longer than the kernel's 30 seconds (it was not found
+/// out why): the kernel then aborts reads and sends them again, all but those that it had sent ahead of anybody's asking.
 pub(crate) fn succeeded_but_for_read_ahead(output: &GuestOutput) -> Result<()> {
     let mut complaints = complaints(&output.dmesg);
     complaints.retain(|line| !is_read_ahead(line));
