@@ -13,6 +13,11 @@
 //!
 //! Other requests go to the device below. A write or discard of a block that waits takes its place.
 //!
+//! # Memory
+//!
+//! The memory of a write is kept, and counted as a whole, until the last of its blocks is on the device, forgotten or
+//! written anew.
+//!
 //! # Errors
 //!
 //! A deferred write that the device refuses when it is sent waits on. The flush that sent it gives the error; a later one
@@ -65,8 +70,8 @@ const MOST: usize = 128;
 pub struct WriteBehind {
     inner: PlainArc<dyn BlockDevice>,
     stripes: Striped<Stripe>,
-    /// Blocks that may wait.
-    room: Budget,
+    /// Blocks of the writes of which something may wait.
+    room: PlainArc<Budget>,
     /// Seals until now.
     seals: AtomicU64,
     sending: Mutex<()>,
@@ -79,11 +84,23 @@ struct Stripe {
     waiting: Mutex<BTreeMap<u64, Waiting>>,
 }
 
-/// A block that waits.
+/// A write of which something waits.
+struct Deferred {
+    request: PlainArc<Request>,
+    room: PlainArc<Budget>,
+}
+
+impl Drop for Deferred {
+    fn drop(&mut self) {
+        self.room.give(self.request.blocks());
+    }
+}
+
+/// A block that waits. It is dropped with no stripe locked: with the last one of a write its room is given back.
 #[derive(Clone)]
 struct Waiting {
-    request: PlainArc<Request>,
-    /// Its number in the request.
+    write: PlainArc<Deferred>,
+    /// Its number in the write.
     at: usize,
     /// The seals when it was deferred.
     seals: u64,
@@ -92,7 +109,7 @@ struct Waiting {
 impl Waiting {
     fn bytes(&self) -> &[u8; BLOCK_SIZE] {
         let mut at = self.at;
-        for buf in &self.request.bufs {
+        for buf in &self.write.request.bufs {
             if at < buf.blocks() {
                 return buf.block(at);
             }
@@ -102,7 +119,7 @@ impl Waiting {
     }
 
     fn is(&self, other: &Waiting) -> bool {
-        PlainArc::ptr_eq(&self.request, &other.request) && self.at == other.at
+        PlainArc::ptr_eq(&self.write, &other.write) && self.at == other.at
     }
 }
 
@@ -135,7 +152,7 @@ impl WriteBehind {
         WriteBehind {
             inner,
             stripes: Striped::new(stripes_here(STRIPES), |_| Stripe::default()),
-            room: Budget::new(most),
+            room: PlainArc::new(Budget::new(most)),
             seals: AtomicU64::new(0),
             sending: Mutex::new(()),
         }
@@ -151,18 +168,17 @@ impl WriteBehind {
         if !self.room.try_take(blocks) && (self.send().is_err() || !self.room.try_take(blocks)) {
             return false;
         }
+        let write = PlainArc::new(Deferred { request: request.clone(), room: self.room.clone() });
         let seals = self.seals.load(Ordering::Acquire);
-        let mut replaced = 0;
+        let mut replaced = Vec::new();
         for (stripe, start, end) in self.parts(request.start, blocks) {
             let mut waiting = stripe.waiting.lock();
             for block in start..end {
                 let at = (block - request.start) as usize;
-                let before = waiting.insert(block, Waiting { request: request.clone(), at, seals });
-                replaced += u64::from(before.is_some());
+                replaced.extend(waiting.insert(block, Waiting { write: write.clone(), at, seals }));
             }
             stripe.count.store(waiting.len(), Ordering::Release);
         }
-        self.room.give(replaced);
         true
     }
 
@@ -198,7 +214,7 @@ impl WriteBehind {
     }
 
     fn remove(&self, start: u64, blocks: u64, goes: impl Fn(&Waiting) -> bool) {
-        let mut removed = 0;
+        let mut removed = Vec::new();
         for (stripe, start, end) in self.parts(start, blocks) {
             if stripe.count.load(Ordering::Acquire) == 0 {
                 continue;
@@ -206,11 +222,9 @@ impl WriteBehind {
             let mut waiting = stripe.waiting.lock();
             let going: Vec<u64> =
                 waiting.range(start..end).filter(|(_, waiting)| goes(waiting)).map(|(block, _)| *block).collect();
-            going.iter().for_each(|block| drop(waiting.remove(block)));
-            removed += going.len() as u64;
+            removed.extend(going.iter().filter_map(|block| waiting.remove(block)));
             stripe.count.store(waiting.len(), Ordering::Release);
         }
-        self.room.give(removed);
     }
 
     /// Writes all that waits, and waits for the device.
@@ -291,7 +305,8 @@ impl WriteBehind {
             Op::Write | Op::WriteFua | Op::Discard { .. } => {
                 let (start, blocks) = (request.start, request.blocks());
                 if self.waits(start, blocks) {
-                    let _sending = self.sending.lock();
+                    // What is older may be on its way.
+                    let _sending = protocol_value!("write_behind_passes_older", Some(self.sending.lock()), None);
                     self.remove(start, blocks, |_| true);
                 }
             }

@@ -153,8 +153,8 @@ fn freeze(table: &Table) -> Vec<(u32, Bits)> {
         drop(locked);
         protocol_never!("nat_dirty_removed_before_freeze", table.dirty.remove(block));
     }
-    for nid in table.ledger.read().journal.keys() {
-        let (block, _) = locate(*nid);
+    let of_journal: Vec<u32> = table.ledger.read().journal.keys().map(|nid| locate(*nid).0).collect();
+    for block in of_journal {
         frozen.entry(block).or_insert_with(|| {
             protocol_step!("nat_block_of_journal_owes_nothing", table.slot(block).lock(&table.pool).owe());
             Bits::default()

@@ -28,6 +28,7 @@ mod pass_through;
 mod pmem;
 pub(crate) mod programs;
 mod rolled_forward;
+mod rounds;
 mod several;
 mod slow_card;
 mod ublk;

@@ -97,6 +97,20 @@ fn without_room_all_is_sent_first() {
 }
 
 #[test]
+fn the_memory_of_a_write_is_counted_while_one_of_its_blocks_waits() {
+    let (below, device) = pair(100);
+    assert!(device.defer(&write(0, &[1; 64])));
+    device.forget(0, 63);
+    assert_eq!(device.waiting(), 1);
+    assert!(device.defer(&write(200, &[2; 36])));
+    assert_eq!((device.waiting(), bytes(&*below, 63, 1)), (37, vec![0]));
+    assert!(device.defer(&write(300, &[3])), "after all that waited was sent");
+    assert_eq!((device.waiting(), bytes(&*below, 63, 1)), (1, vec![1]));
+    device.forget(300, 1);
+    assert!(device.defer(&write(400, &[4; 100])), "all of the room is back");
+}
+
+#[test]
 fn threads_read_what_they_deferred_while_others_flush() {
     let (_, device) = pair(64);
     thread::scope(|scope| {

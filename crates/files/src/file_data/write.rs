@@ -180,7 +180,8 @@ impl FileData<'_> {
         let (end, now) = (flight.end(), self.now());
         // Both with the page locked: see the rules of the cache.
         let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);
-        let changes = || end > content.size() || content.times.must_change(now);
+        // With pages in the cache the size may be ahead of that in the inode, which this write may have to raise.
+        let changes = || end > content.size() || content.pages().is_some() || content.times.must_change(now);
         Ok(flight.land_if(op, &inode.node, named, changes, |raw| wrote(inode, raw, end, now))?)
     }
 

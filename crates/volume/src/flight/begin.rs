@@ -195,8 +195,9 @@ impl Flight {
     /// Lets a request wait in front of the device, if it is one of a single file that a journal has the data of; gives it
     /// back if it has to be sent.
     fn defer(&mut self, volume: &Volume, request: Request) -> Option<Request> {
-        let ino = self.places.first()?.node.ino();
-        if self.keep != Keep::Data || self.places.iter().any(|place| place.node.ino() != ino) {
+        let (mut files, keep) = (self.places.iter().map(|place| place.node.ino()), self.keep);
+        let first = files.next();
+        if keep != Keep::Data || files.any(|ino| Some(ino) != first) {
             return Some(request);
         }
         let request = PlainArc::new(request);

@@ -14,6 +14,7 @@ use anyhow::{Context, bail, ensure};
 
 use super::judge;
 use super::programs::{LOADER, dynamic};
+use super::rounds::median;
 use super::{Bench, Outcome};
 use crate::Result;
 
@@ -78,11 +79,6 @@ fn rows(csv: &str) -> Result<Rows> {
         row.entry(way.to_owned()).or_default().push(rate.parse()?);
     }
     Ok(rows)
-}
-
-fn median(mut values: Vec<f64>) -> Result<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().context("no round")
 }
 
 /// The median of the ratios of the rounds.

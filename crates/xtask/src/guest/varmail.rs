@@ -13,6 +13,7 @@ use anyhow::{Context, bail};
 
 use super::machine::Bus;
 use super::programs::{self, LOADER, dynamic};
+use super::rounds::median;
 use super::{Bench, Outcome, judge};
 use crate::Result;
 
@@ -106,11 +107,6 @@ fn table(rates: &Rates) -> Result<String> {
         table += &format!(" {:>16}\n", format!("{least:.0}..{most:.0}"));
     }
     Ok(table)
-}
-
-fn median(mut values: Vec<f64>) -> Result<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().context("no round")
 }
 
 #[cfg(test)]

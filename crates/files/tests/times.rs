@@ -1,0 +1,71 @@
+//! The times of a file that is written: once in a tick, unless somebody looks.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use f2fs_device::MemoryDevice;
+use f2fs_files::{File, FileSystem, Options, SetTimes, Time};
+use f2fs_test_kit::volumes::{assert_clean, formatted};
+use f2fs_volume::format::FormatOptions;
+
+const BLOCK: usize = 4096;
+/// A block whose slot is in a node of its own.
+const FAR: u64 = 2000;
+const TICK: u64 = 4_000_000;
+
+/// The time of files, in nanoseconds since a moment at which a tick begins.
+static NOW: AtomicU64 = AtomicU64::new(0);
+
+fn clock() -> Time {
+    let now = NOW.load(Relaxed);
+    Time { seconds: 1_700_000_000 + (now / 1_000_000_000) as i64, nanoseconds: (now % 1_000_000_000) as u32 }
+}
+
+/// The nanosecond, of those of [`NOW`], at which the file was modified.
+fn modified(file: &File) -> u64 {
+    let Time { seconds, nanoseconds } = file.metadata().unwrap().modified;
+    (seconds - 1_700_000_000) as u64 * 1_000_000_000 + u64::from(nanoseconds)
+}
+
+fn write_at(now: u64, file: &File) {
+    NOW.store(now, Relaxed);
+    assert_eq!(file.write_at(&[now as u8; BLOCK], FAR * BLOCK as u64).unwrap(), BLOCK);
+}
+
+#[test]
+fn a_write_changes_the_times_once_in_a_tick_or_after_a_look() {
+    let device: Arc<MemoryDevice> = formatted(64, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new().clock(clock)).unwrap();
+    let file = fs.create_file("/file", 0o644).unwrap();
+    write_at(10, &file);
+    write_at(20, &file);
+    assert_eq!(modified(&file), 10, "the second one is in the tick of the first");
+    write_at(30, &file);
+    write_at(40, &file);
+    assert_eq!(modified(&file), 30);
+    write_at(50, &file);
+    assert_eq!(modified(&file), 50, "somebody has looked");
+    write_at(60, &file);
+    write_at(TICK + 1, &file);
+    write_at(TICK + 2, &file);
+    write_at(9 * TICK, &file);
+    write_at(9 * TICK + 1, &file);
+    assert_eq!(modified(&file), 9 * TICK, "of the last tick, however long ago the one before was");
+    // Times that are set are no reason to leave them.
+    write_at(9 * TICK + 2, &file);
+    fs.set_times("/file", SetTimes::new().modified(Time { seconds: 7, nanoseconds: 0 })).unwrap();
+    write_at(9 * TICK + 3, &file);
+    assert_eq!(modified(&file), 9 * TICK + 3);
+    // A write that makes the file larger changes its times anyway.
+    write_at(9 * TICK + 4, &file);
+    NOW.store(9 * TICK + 5, Relaxed);
+    file.write_at(&[1; BLOCK], (FAR + 1) * BLOCK as u64).unwrap();
+    assert_eq!((modified(&file), file.size()), (9 * TICK + 5, (FAR + 2) * BLOCK as u64));
+    write_at(9 * TICK + 6, &file);
+    drop(file);
+    fs.close().unwrap();
+    assert_clean(&device);
+    let file = FileSystem::open(device, Options::new()).unwrap().open_file("/file").unwrap();
+    assert_eq!(modified(&file), 9 * TICK + 6);
+}
