@@ -41,6 +41,7 @@ use f2fs_sync::{Budget, Mutex, PlainArc, Striped, protocol_never, protocol_value
 use crate::{AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
 use crate::{Zone, ZoneChange};
 use mixed::Mixed;
+use smallvec::SmallVec;
 
 /// Locks for what waits.
 const STRIPES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 256 };
@@ -48,6 +49,11 @@ const STRIPES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 256 };
 const GROUP: u64 = 64;
 /// Blocks of a request that is sent.
 const MOST: usize = 128;
+/// Blocks that leave without an allocation.
+const FEW: usize = 8;
+
+/// Blocks that are to be dropped when no stripe is locked.
+type Few = SmallVec<[Waiting; FEW]>;
 
 /// A device, and writes to it that wait for a flush.
 ///
@@ -170,7 +176,7 @@ impl WriteBehind {
         }
         let write = PlainArc::new(Deferred { request: request.clone(), room: self.room.clone() });
         let seals = self.seals.load(Ordering::Acquire);
-        let mut replaced = Vec::new();
+        let mut replaced = Few::new();
         for (stripe, start, end) in self.parts(request.start, blocks) {
             let mut waiting = stripe.waiting.lock();
             for block in start..end {
@@ -214,13 +220,13 @@ impl WriteBehind {
     }
 
     fn remove(&self, start: u64, blocks: u64, goes: impl Fn(&Waiting) -> bool) {
-        let mut removed = Vec::new();
+        let mut removed = Few::new();
         for (stripe, start, end) in self.parts(start, blocks) {
             if stripe.count.load(Ordering::Acquire) == 0 {
                 continue;
             }
             let mut waiting = stripe.waiting.lock();
-            let going: Vec<u64> =
+            let going: SmallVec<[u64; FEW]> =
                 waiting.range(start..end).filter(|(_, waiting)| goes(waiting)).map(|(block, _)| *block).collect();
             removed.extend(going.iter().filter_map(|block| waiting.remove(block)));
             stripe.count.store(waiting.len(), Ordering::Release);
