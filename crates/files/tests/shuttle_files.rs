@@ -3,15 +3,12 @@
 //! checked, opened and read.
 //!
 //! ```text
-//! mutant: node_owns_what_is_on_its_way, killed by: a_durable_write_beside_the_cleaner
 //! mutant: segment_move_ignores_overwrite, killed by: overwrites_beside_the_cleaner
-//! mutant: truncate_in_two_operations, killed by: truncations_beside_checkpoints
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
 //! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
 //! mutant: journal_flush_of_data, killed by: syncs_of_four_threads_into_a_journal
 //! mutant: journal_names_in_no_order, killed by: names_of_two_threads_into_a_journal
 //! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
-//! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: checkpoint_freezes_behind_the_gate, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: node_ahead_changes_in_place, killed by: attributes_written_ahead
 //! mutant: rename_waits_with_a_stripe, killed by: files_change_places_between_directories

@@ -74,7 +74,7 @@ enum Step {
     /// Check 100,000 crash states, or as many as half a minute allows, and the mutants that they must find; built as
     /// the tests were.
     Crash,
-    /// Run the fuzz targets, two seconds each.
+    /// Run the fuzz targets, one second each.
     Fuzz,
     /// Package each published crate and build it from its package; build `f2fs-format` without the standard library.
     Package,
@@ -112,7 +112,7 @@ impl Step {
             Step::Loom => &["loom"],
             Step::Shuttle => &["shuttle"],
             Step::Counting => &["counting"],
-            Step::Fuzz => &["fuzz", "--quick", "--seconds", "2"],
+            Step::Fuzz => &["fuzz", "--quick", "--seconds", "1"],
             Step::Package => &["package"],
             Step::Prepare => &["guest", "--prepare"],
             _ => &[],
