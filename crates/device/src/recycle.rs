@@ -1,4 +1,4 @@
-//! Long buffers that are used again, so that each transfer does not have the kernel map and clear new memory.
+//! Buffers that are used again, so that a transfer neither asks the allocator for aligned memory nor clears it.
 //!
 //! Locking rules: one lock a processor, on the memory that waits there; held to take or put back one piece. A buffer
 //! goes back to the pool that it was taken from, whichever thread drops it: it refers to that place, whose count of
@@ -8,12 +8,14 @@ use f2fs_sync::{Arc, Mutex, PerCore};
 
 use crate::{AlignedBuf, Block, BufHome};
 
-/// Buffers of fewer blocks are left to the allocator, which is good at them.
-const SHORTEST: usize = 16;
+/// Buffers of fewer blocks are left to the allocator: none, but for models, where each lock multiplies the schedules.
+const SHORTEST: usize = if cfg!(any(loom, shuttle)) { 16 } else { 1 };
 /// Blocks that wait for a processor at most: 16 MiB.
 const KEPT: usize = 4096;
+/// Powers of two up to [`KEPT`].
+const SIZES: usize = KEPT.ilog2() as usize + 1;
 
-/// Memory of long buffers, kept for the next one. Cheap to clone; clones share it.
+/// Memory of buffers, kept for the next one. Cheap to clone; clones share it.
 ///
 /// ```
 /// let recycler = f2fs_device::Recycler::new();
@@ -31,15 +33,27 @@ pub struct Recycler {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Home {
-    waiting: Mutex<Vec<Vec<Block>>>,
+    waiting: Mutex<Waiting>,
+}
+
+/// Pieces of memory.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// By the logarithm of their blocks.
+    by_size: [Vec<Vec<Block>>; SIZES],
+    /// Blocks of all of them.
+    blocks: usize,
 }
 
 impl BufHome for Home {
-    fn take_back(&self, blocks: Vec<Block>) {
+    fn take_back(&self, memory: Vec<Block>) {
         let mut waiting = self.waiting.lock();
-        let kept: usize = waiting.iter().map(Vec::capacity).sum();
-        if kept + blocks.capacity() <= KEPT {
-            waiting.push(blocks);
+        let blocks = waiting.blocks + memory.capacity();
+        if blocks <= KEPT
+            && let Some(pieces) = waiting.by_size.get_mut(memory.capacity().ilog2() as usize)
+        {
+            pieces.push(memory);
+            waiting.blocks = blocks;
         }
     }
 }
@@ -61,17 +75,19 @@ impl Recycler {
     /// overwrites all of it. Its memory returns here when it is dropped.
     #[must_use]
     pub fn take_stale(&self, blocks: usize) -> AlignedBuf {
-        let Some(size) = blocks.checked_next_power_of_two().filter(|_| blocks >= SHORTEST) else {
+        if !(SHORTEST..=KEPT).contains(&blocks) {
             return AlignedBuf::new(blocks);
-        };
+        }
+        let size = blocks.next_power_of_two();
         let home = self.homes.slot();
-        let waiting = {
+        let found = {
             let mut waiting = home.waiting.lock();
             // The last one came home last, and is still in the processor's cache.
-            let found = waiting.iter().rposition(|memory| memory.capacity() == size);
-            found.map(|at| waiting.swap_remove(at))
+            let found = waiting.by_size[size.ilog2() as usize].pop();
+            waiting.blocks -= found.as_ref().map_or(0, Vec::capacity);
+            found
         };
-        let mut memory = waiting.unwrap_or_else(|| AlignedBuf::new(size).into());
+        let mut memory = found.unwrap_or_else(|| AlignedBuf::new(size).into());
         memory.resize(blocks, Block::ZERO);
         AlignedBuf::with_home(memory, f2fs_sync::coerce!(Arc::clone(home) => dyn BufHome))
     }
@@ -82,20 +98,21 @@ mod tests {
     use super::*;
 
     fn kept(recycler: &Recycler) -> usize {
-        recycler.homes.iter().map(|home| home.waiting.lock().iter().map(Vec::capacity).sum::<usize>()).sum()
+        recycler.homes.iter().map(|home| home.waiting.lock().blocks).sum()
     }
 
     #[test]
-    fn long_buffers_come_home_and_short_ones_do_not() {
+    fn buffers_come_home_and_empty_or_huge_ones_do_not() {
         let recycler = Recycler::new();
-        drop(recycler.take_stale(SHORTEST - 1));
+        drop(recycler.take_stale(0));
+        drop(recycler.take_stale(KEPT + 1));
         assert_eq!(kept(&recycler), 0);
-        for blocks in [16, 17, 400, 512, 300] {
+        for blocks in [1, 3, 16, 17, 400, 512, 300] {
             let buf = recycler.take_stale(blocks);
             assert_eq!(buf.blocks(), blocks);
             assert_eq!(buf.as_bytes().as_ptr().addr() % crate::BLOCK_SIZE, 0);
         }
-        assert!(kept(&recycler) >= 16 + 32 + 512);
+        assert!(kept(&recycler) >= 1 + 4 + 16 + 32 + 512);
     }
 
     #[test]

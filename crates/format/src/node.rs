@@ -158,6 +158,25 @@ impl NodeBlock {
         &self.inode().i_addr[layout.extra_words..][..layout.address_count()]
     }
 
+    /// The part of these address slots from the first one that is no hole to the last, or some slots more; most files use
+    /// few of their inode's. Empty if all are holes.
+    #[must_use]
+    pub fn named_slots(
+        &self,
+        slots: core::ops::Range<usize>,
+        features: crate::feature::Features,
+    ) -> core::ops::Range<usize> {
+        /// Looked at together, which is several at once for the processor.
+        const TOGETHER: usize = 16;
+        let all = self.address_slots(features);
+        let end = slots.end.min(all.len());
+        let part = all.get(slots.start..end).unwrap_or_default();
+        let is_named = |slots: &[U32]| slots.iter().fold(0, |any, raw| any | raw.get()) != 0;
+        let Some(first) = part.chunks(TOGETHER).position(is_named) else { return 0..0 };
+        let last = part.chunks(TOGETHER).rposition(is_named).unwrap_or(first);
+        slots.start + first * TOGETHER..(slots.start + (last + 1) * TOGETHER).min(end)
+    }
+
     /// Address slot `index`, counted from the first one that is usable in this node; `None` beyond the last.
     #[must_use]
     pub fn address(&self, index: usize, features: crate::feature::Features) -> Option<BlockAddr> {
@@ -196,5 +215,28 @@ impl NodeBlock {
     #[must_use]
     pub fn ino(&self) -> Nid {
         self.footer.ino.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature::Features;
+
+    #[test]
+    fn named_slots_reach_from_the_first_address_to_the_last() {
+        let mut node = NodeBlock::new_box();
+        let features = Features::default();
+        node.footer.nid = 5.into();
+        node.footer.ino = 4.into();
+        assert_eq!(node.named_slots(0..ADDRS_PER_BLOCK, features), 0..0);
+        for at in [17, 40, ADDRS_PER_BLOCK - 1] {
+            node.slots_mut()[at] = 9.into();
+        }
+        assert_eq!(node.named_slots(0..ADDRS_PER_BLOCK, features), 16..ADDRS_PER_BLOCK);
+        assert_eq!(node.named_slots(0..30, features), 16..30);
+        assert_eq!(node.named_slots(18..ADDRS_PER_BLOCK - 1, features), 34..50);
+        assert_eq!(node.named_slots(41..ADDRS_PER_BLOCK - 1, features), 0..0);
+        assert_eq!(node.named_slots(ADDRS_PER_BLOCK..usize::MAX, features), 0..0);
     }
 }

@@ -48,17 +48,13 @@ impl Slots<'_> {
         mut named: impl FnMut(usize, BlockAddr),
     ) -> Result<u64, VolumeError> {
         op.expect_of(self.0);
-        let any = {
-            let block = node.read();
-            let slots = block.address_slots(self.0.features()).get(slots.clone());
-            slots.is_some_and(|slots| slots.iter().any(|raw| raw.get() != 0))
-        };
-        if !any {
+        let named_slots = node.read().named_slots(slots, self.0.features());
+        if named_slots.is_empty() {
             return Ok(0);
         }
         let clear = |_, old: BlockAddr| if old.is_null() { Change::Keep } else { Change::To(BlockAddr::NULL) };
         let mut cleared = 0;
-        let freed = self.change(op, node, slots, clear, |slot, addr| {
+        let freed = self.change(op, node, named_slots, clear, |slot, addr| {
             cleared += 1;
             named(slot, addr);
         });

@@ -168,8 +168,20 @@ impl<'a, M: Mails> Worker<'a, M> {
     #[must_use]
     pub fn new(mails: &'a M, names: &'a Names, number: u64) -> Worker<'a, M> {
         let random = Random::new(0x6d61_696c ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let buffer = vec![0; 4 * MEAN as usize];
+        let buffer = vec![number as u8 | 1; 4 * MEAN as usize];
         Worker { mails, names, random, step: 0, file: None, buffer, work: Work::default() }
+    }
+
+    /// Whether the next operation is a sync.
+    #[must_use]
+    pub fn is_to_sync(&self) -> bool {
+        ROUND[self.step] == Step::Sync
+    }
+
+    /// Whether the next operation begins a round.
+    #[must_use]
+    pub fn is_to_begin(&self) -> bool {
+        self.step == 0
     }
 
     /// Does the next operation; tells whether it was a sync.
@@ -197,7 +209,6 @@ impl<'a, M: Mails> Worker<'a, M> {
             Step::Append => {
                 if let Some((_, file)) = &self.file {
                     let bytes = 1 + self.random.below(MEAN as usize);
-                    self.buffer[..bytes].fill(bytes as u8);
                     self.mails.append(file, &self.buffer[..bytes])?;
                     self.work.bytes += bytes as u64;
                 }

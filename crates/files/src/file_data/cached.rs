@@ -299,7 +299,7 @@ impl<'a> FileData<'a> {
             if whole || have || pages.dirty_run(block).is_some() {
                 continue;
             }
-            let mut data = AlignedBuf::new(1);
+            let mut data = self.volume.recycler().take_stale(1);
             if self.0.pages.table().read(pages.key(block), 0, data.as_bytes_mut()) {
                 protocol_step!("cached_edge_left_to_a_clean_page", edges.push(Edge { block, data }));
                 continue;
@@ -315,6 +315,8 @@ impl<'a> FileData<'a> {
                 self.volume.data().read(inode.ino, run.addr, &mut data)?;
                 let left = (size - block * BLOCK_BYTES).min(BLOCK_BYTES) as usize;
                 data.as_bytes_mut()[left..].fill(0);
+            } else {
+                data.as_bytes_mut().fill(0);
             }
             edges.push(Edge { block, data });
         }

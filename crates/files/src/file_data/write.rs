@@ -14,7 +14,6 @@
 //! not handed out before the next checkpoint, and the checkpoint waits for the reader, since a thread that reads by an
 //! address is inside the gate.
 
-use f2fs_device::AlignedBuf;
 use f2fs_format::inode::{Extent, Inode as RawInode, inline};
 use f2fs_format::{BLOCK_BYTES, BLOCK_SIZE, BlockAddr};
 use f2fs_sync::Arc;
@@ -244,7 +243,12 @@ impl FileData<'_> {
             if raw.i_inline & inline::DATA == 0 {
                 return Ok(());
             }
-            (AlignedBuf::from_bytes(raw.inline_data(features)), raw.i_size.get() > 0)
+            let inline = raw.inline_data(features);
+            let mut data = self.volume.recycler().take_stale(1);
+            let (content, rest) = data.as_bytes_mut().split_at_mut(inline.len());
+            content.copy_from_slice(inline);
+            rest.fill(0);
+            (data, raw.i_size.get() > 0)
         };
         let leave = |raw: &mut RawInode| {
             raw.inline_data_mut(features).fill(0);

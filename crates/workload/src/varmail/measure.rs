@@ -21,16 +21,14 @@ pub fn measure<M: Mails>(mails: &M, names: &Names, threads: usize, time: Duratio
     let run = |number: usize| {
         let mut worker = Worker::new(mails, names, number as u64);
         let mut syncs = Duration::ZERO;
-        while begun.elapsed() < time && !stops.load(Ordering::Relaxed) {
-            let started = Instant::now();
-            match worker.step() {
-                Ok(true) => syncs += started.elapsed(),
-                Ok(false) => {}
-                Err(error) => {
-                    stops.store(true, Ordering::Relaxed);
-                    return Err(error);
-                }
+        // A clock may cost as much as an operation: it is asked once in a round, and for syncs.
+        while !(worker.is_to_begin() && begun.elapsed() >= time || stops.load(Ordering::Relaxed)) {
+            let started = worker.is_to_sync().then(Instant::now);
+            if let Err(error) = worker.step() {
+                stops.store(true, Ordering::Relaxed);
+                return Err(error);
             }
+            syncs += started.map_or(Duration::ZERO, |started| started.elapsed());
         }
         Ok((worker.work, syncs))
     };
