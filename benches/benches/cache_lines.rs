@@ -45,7 +45,7 @@
 //! read 4 KiB, private files                        3.0     0.0     0.0       0      3.0     0.0     0.0       0
 //! overwrite 4 KiB, private files                  18.8     0.3     0.0       2     18.6     0.4     0.0       0
 //! overwrite 4 KiB and sync, private files         44.0    14.3    14.3      63     44.0    13.8    13.8     215
-//! overwrite 64 KiB, private files                 20.7     0.3     0.4      12     20.9     0.7     0.4      10
+//! overwrite 64 KiB, private files                 23.6     0.3     0.4      12     23.7     0.3     0.9      10
 //! read 4 KiB, shared file                          3.0     0.2     0.0       1      3.0     0.3     0.0       0
 //! overwrite 4 KiB, shared file                    18.2     3.1     1.6       8     18.6     4.3     2.0       2
 //! ```
