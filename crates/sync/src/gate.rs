@@ -6,8 +6,9 @@
 //!   and is then alone until it opens the gate again. Entrants wait meanwhile.
 //! - Entering and leaving an open gate writes one line, the reader count of this processor's slot, and reads one that
 //!   is written only when a gate closes or opens.
-//! - `state` is the only lock. It is held while the gate changes hands, never while anybody is inside. Nothing else is
-//!   locked under it. The flag `closed` is written only with it held.
+//! - `state` is held while the gate changes hands, never while anybody is inside. Nothing else is locked under it. The
+//!   flag `closed` is written only with it held.
+//! - Entrants of a closed gate wait in `rooms`, with `state` released, for the opening that follows.
 //!
 //! # States
 //!
@@ -41,13 +42,15 @@
 //! builds panic instead of waiting, where the thread's own record shows the deadlock.
 
 mod held;
+mod rooms;
 
 use std::fmt;
 
-use crate::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::atomic::{AtomicBool, AtomicUsize, fence};
 use crate::{CachePadded, Condvar, Mutex, PerCore, protocol_step, protocol_value};
 use held::Held;
+use rooms::Rooms;
 
 /// A gate: many inside, or one that closed it.
 ///
@@ -70,7 +73,9 @@ pub struct Gate {
     closed: CachePadded<AtomicBool>,
     state: Mutex<State>,
     /// Entrants wait here until the gate is open.
-    opened: Condvar,
+    rooms: Rooms,
+    /// How many of those who waited for the last closer are not inside yet. Closers wait until there are none.
+    admitted: CachePadded<AtomicUsize>,
     /// The closer waits here until the counts are zero.
     drained: Condvar,
     /// Further closers wait here.
@@ -83,8 +88,8 @@ struct State {
     closed: bool,
     /// How many entrants wait for this closer to open.
     waiting: usize,
-    /// How many of those who waited for the last closer are not inside yet. Closers wait until there are none.
-    admitted: usize,
+    /// How often the gate was opened.
+    openings: u64,
 }
 
 impl Gate {
@@ -95,7 +100,8 @@ impl Gate {
             inside: PerCore::new(|_| AtomicUsize::new(0)),
             closed: CachePadded::new(AtomicBool::new(false)),
             state: Mutex::new(State::default()),
-            opened: Condvar::new(),
+            rooms: Rooms::new(),
+            admitted: CachePadded::new(AtomicUsize::new(0)),
             drained: Condvar::new(),
             turn: Condvar::new(),
         }
@@ -146,7 +152,7 @@ impl Gate {
     pub fn close(&self) -> ClosedGate<'_> {
         Held::assert_none(self, "close a gate");
         let mut state = self.state.lock();
-        while state.closed || state.admitted > 0 {
+        while state.closed || self.admitted.load(Acquire) > 0 {
             self.turn.wait(&mut state);
         }
         state.closed = true;
@@ -201,12 +207,15 @@ impl Gate {
         self.drained.notify_one();
         Held::assert_none(self, "wait at a gate");
         state.waiting += 1;
-        while state.closed {
-            self.opened.wait(&mut state);
-        }
+        let opening = state.openings + 1;
+        drop(state);
+        self.rooms.wait_for(opening);
+        // A closer that sees this one admitted sees its count.
         self.count(slot).fetch_add(1, Relaxed);
-        state.admitted -= 1;
-        if state.admitted == 0 {
+        let order = protocol_value!("gate_admitted_without_its_count", AcqRel, Relaxed);
+        if self.admitted.fetch_sub(1, order) == 1 {
+            // A closer is not between its look and its sleep.
+            protocol_step!("gate_turn_passed_without_lock", drop(self.state.lock()));
             protocol_step!("gate_turn_not_passed", self.turn.notify_one());
         }
     }
@@ -216,9 +225,13 @@ impl Gate {
         state.closed = false;
         let order = protocol_value!("gate_open_releases", Release, Relaxed);
         self.closed.store(false, order);
-        state.admitted = std::mem::take(&mut state.waiting);
-        if state.admitted > 0 {
-            self.opened.notify_all();
+        state.openings += 1;
+        let (opening, admitted) = (state.openings, std::mem::take(&mut state.waiting));
+        // Those who waited for the closer before have come in: this one waited for them.
+        self.admitted.store(admitted, Relaxed);
+        drop(state);
+        if admitted > 0 {
+            self.rooms.tell(opening);
         } else {
             self.turn.notify_one();
         }

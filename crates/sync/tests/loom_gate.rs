@@ -9,6 +9,9 @@
 // mutant: gate_leave_wakes_under_lock, killed by: the_last_to_leave_wakes_the_closer
 // mutant: gate_turn_back_counts_down, killed by: a_closer_is_alone
 // mutant: gate_turn_not_passed, killed by: closers_take_turns_with_an_entrant
+// mutant: gate_turn_passed_without_lock, killed by: closers_take_turns_with_an_entrant
+// mutant: gate_admitted_without_its_count, killed by: closers_take_turns_with_an_entrant
+// mutant: gate_rooms_not_told, killed by: two_readers_and_a_closer
 // mutant: gate_enter_fence, killed by: two_readers_and_a_closer
 // mutant: gate_try_enter_fence, killed by: trying_to_enter_is_entering_or_nothing
 // mutant: gate_again_same_slot, killed by: a_second_guard_holds_the_gate_too
