@@ -7,7 +7,8 @@
 //! that is written.
 //!
 //! ```text
-//!   freeze   changed blocks, and those of which the journal has something, owe an image of what they are now
+//!   freeze   changed blocks are noted; these, and those of which the journal has something, owe an image of what they
+//!            are now
 //!   flush    the images are taken, and stand in the journal or in blocks to be written
 //!   end      the checkpoint is durable
 //! ```
@@ -16,12 +17,15 @@
 //!
 //! `Checkpoints::begun` is held over the whole of each step; inside it, one slot's lock at a time, and the ledger's lock
 //! alone. A change that runs beside is either in this checkpoint (made before its slot was frozen) or in the next: a
-//! thread that changes a block which owes an image leaves that behind (`slot.rs`).
+//! thread that changes a block which owes an image leaves that behind (`slot.rs`). The freeze itself looks at no slot of
+//! a changed block: it takes the set of them, and counts up. A change that comes after that enters its block into the
+//! set again, because it freezes the slot first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use f2fs_format::nat::{NatBlock, RawNatEntry};
 use f2fs_format::{BlockAddr, Nid, bits};
+use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Mutex, protocol_never, protocol_step};
 
 use crate::entry::NatEntry;
@@ -54,8 +58,8 @@ pub struct NatFlush {
 /// A checkpoint on its way.
 #[derive(Debug)]
 struct Begun {
-    /// The blocks that it froze, ascending, and which of their entries the device lacks.
-    frozen: Vec<(u32, Bits)>,
+    /// The blocks that it froze, ascending; changed ones, or those of the journal.
+    frozen: Vec<u32>,
     /// The table as the device will have it, once that is known.
     ledger: Option<Ledger>,
 }
@@ -122,7 +126,7 @@ impl Checkpoints {
             }
         };
         protocol_step!("nat_ledger_before_thaw", publish());
-        for (block, _) in frozen {
+        for block in frozen {
             let mut locked = table.slot(block).lock(&table.pool);
             let bits = locked.thaw();
             if count(&bits) != 0 {
@@ -133,8 +137,8 @@ impl Checkpoints {
     }
 }
 
-fn give_up(table: &Table, frozen: &[(u32, Bits)]) {
-    for (block, _) in frozen {
+fn give_up(table: &Table, frozen: &[u32]) {
+    for block in frozen {
         if table.slot(*block).lock(&table.pool).unfreeze() {
             table.dirty.insert(*block);
         }
@@ -143,22 +147,17 @@ fn give_up(table: &Table, frozen: &[(u32, Bits)]) {
 
 /// Freezes the changed blocks, and those of which only the journal has something: the checkpoint may have to write
 /// them.
-fn freeze(table: &Table) -> Vec<(u32, Bits)> {
-    let mut frozen: BTreeMap<u32, Bits> = BTreeMap::new();
-    for block in table.dirty.iter() {
-        let mut locked = table.slot(block).lock(&table.pool);
-        // With the lock held: a change that comes after this one enters the block again.
-        protocol_step!("nat_dirty_removed_before_freeze", table.dirty.remove(block));
-        frozen.insert(block, locked.freeze());
-        drop(locked);
-        protocol_never!("nat_dirty_removed_before_freeze", table.dirty.remove(block));
-    }
+fn freeze(table: &Table) -> Vec<u32> {
+    let count_up = || table.freezes.fetch_add(1, Ordering::AcqRel);
+    // In this order: a change that knows the number is of the next checkpoint, and its block stays in the set.
+    protocol_never!("nat_frozen_before_set_is_taken", count_up());
+    let mut frozen: BTreeSet<u32> = table.dirty.iter().filter(|block| table.dirty.remove(*block)).collect();
+    protocol_step!("nat_frozen_before_set_is_taken", count_up());
     let of_journal: Vec<u32> = table.ledger.read().journal.keys().map(|nid| locate(*nid).0).collect();
     for block in of_journal {
-        frozen.entry(block).or_insert_with(|| {
+        if frozen.insert(block) {
             protocol_step!("nat_block_of_journal_owes_nothing", table.slot(block).lock(&table.pool).owe());
-            Bits::default()
-        });
+        }
     }
     frozen.into_iter().collect()
 }
@@ -170,11 +169,16 @@ fn flush(
     table: &Table,
     ledger: &mut Ledger,
     capacity: usize,
-    frozen: &[(u32, Bits)],
+    frozen: &[u32],
 ) -> Result<(BTreeMap<Nid, NatEntry>, Vec<NatBlockWrite>), NatError> {
     let mut sets = Vec::with_capacity(frozen.len());
-    for (block, entries) in frozen.iter().filter(|(_, entries)| count(entries) != 0) {
-        sets.push(Set { block: *block, entries: *entries, image: Some(written_image(table, *block, entries)?) });
+    // The journal keeps all that it has of these, unless it is emptied.
+    let mut unchanged = Vec::new();
+    for block in frozen {
+        match written_image(table, *block)? {
+            Some((entries, image)) => sets.push(Set { block: *block, entries, image: Some(image) }),
+            None => unchanged.push(*block),
+        }
     }
     let total: u32 = sets.iter().map(|set| count(&set.entries)).sum();
 
@@ -239,11 +243,8 @@ fn flush(
         writes.push(NatBlockWrite { index: set.block, second, block });
     }
     writes.sort_by_key(|write| write.index);
-    for (block, entries) in frozen {
-        // The journal keeps all that it had of the block.
-        if count(entries) == 0 {
-            table.slot(*block).lock(&table.pool).forgive();
-        }
+    for block in unchanged {
+        table.slot(block).lock(&table.pool).forgive();
     }
     Ok((journal, writes))
 }
@@ -252,15 +253,21 @@ fn journal_has_room(all_fit: bool, journal: &BTreeMap<Nid, NatEntry>, size: usiz
     all_fit || journal.len() + size <= capacity
 }
 
-/// The image of a block of which all these entries have to be written.
-fn written_image(table: &Table, block: u32, entries: &Bits) -> Result<Box<NatBlock>, NatError> {
-    let (mut locked, frame) = table.lock(block)?;
-    let image = locked.take_owed(frame);
-    for index in members(*entries) {
+/// The entries of a frozen block that have to be written, and its image; nothing if the device has all of them.
+fn written_image(table: &Table, block: u32) -> Result<Option<(Bits, Box<NatBlock>)>, NatError> {
+    let (entries, image) = {
+        let mut locked = table.slot(block).lock(&table.pool);
+        locked.catch_up(table.freezes.load(Ordering::Acquire));
+        let entries = locked.flushing();
+        // What is not on the device is in memory.
+        let Some(frame) = locked.frame().filter(|_| count(&entries) != 0) else { return Ok(None) };
+        (entries, locked.take_owed(frame))
+    };
+    for index in members(entries) {
         let entry = NatEntry::from(image.entries[index]);
         if entry.addr == BlockAddr::NEW {
             return Err(NatError::Unwritten { nid: nid_at(block, index), ino: entry.ino });
         }
     }
-    Ok(image)
+    Ok(Some((entries, image)))
 }

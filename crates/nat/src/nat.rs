@@ -205,9 +205,9 @@ impl Nat {
         self.flush(journal_capacity)
     }
 
-    /// Takes all changes so far into a checkpoint. Changes made after this belong to the next one. It takes one lock for
-    /// each block of the table that changed, and copies nothing: an owner that keeps its operations out meanwhile keeps
-    /// them out for a short time.
+    /// Takes all changes so far into a checkpoint. Changes made after this belong to the next one. It notes which blocks of
+    /// the table changed, takes no lock for them, and copies nothing: an owner that keeps its operations out meanwhile
+    /// keeps them out for a short time.
     ///
     /// A checkpoint that began and does not end is given up by the next call, which takes its changes over.
     pub fn freeze(&self) {

@@ -3,9 +3,9 @@
 //! # Locking rules
 //!
 //! ```text
-//!             load            change              freeze            thaw
+//!             load            change          catch_up              thaw
 //!  absent ----------> clean ----------> dirty ------------> flushing ------> clean
-//!     ^                 |                 ^  begin_checkpoint   |  end_checkpoint
+//!     ^                 |                 ^                     |  end_checkpoint
 //!     +-----------------+                 +---------------------+
 //!           evict                               change
 //! ```
@@ -20,6 +20,8 @@
 //! - `free` holds the NIDs that may be handed out now; a set bit is taken by clearing it, without the lock. Bits are
 //!   set by the loader (before `known`), and by whoever returns NIDs, by the rules of the policy ([`crate::sharded`],
 //!   `baseline/listed.rs`).
+//! - A freeze touches no slot. It gets a number (`Table::freezes`), and who changes a slot next, or the checkpoint when it
+//!   comes to it, first freezes what is dirty there, if the slot does not know that number yet.
 //! - A frozen block owes its checkpoint an image of what it was then. The checkpoint takes it later, unless somebody
 //!   changes the block first: then that thread leaves the image behind (`Owed`).
 //! - An entry that is NULL while dirty or flushing belongs to a node that was freed since the last durable checkpoint:
@@ -46,6 +48,8 @@ pub(crate) struct Marks {
     version: u32,
     /// What a checkpoint that began has not taken yet.
     owed: Owed,
+    /// The number of the last freeze that these marks know.
+    freezes: u64,
 }
 
 /// The image of a block for a checkpoint that began.
@@ -288,11 +292,27 @@ impl<'a> Locked<'a> {
         std::array::from_fn(|word| self.marks.dirty[word] | self.marks.flushing[word])
     }
 
-    /// A checkpoint takes all dirty entries; gives which these are.
-    pub(crate) fn freeze(&mut self) -> Bits {
-        self.marks.flushing = self.dirty();
-        self.marks.dirty = [0; WORDS];
-        self.owe();
+    /// Freezes what is dirty if there was a freeze since the last change, whose number is `freezes`.
+    #[inline]
+    pub(crate) fn catch_up(&mut self, freezes: u64) {
+        if self.marks.freezes < freezes {
+            self.freeze(freezes);
+        }
+    }
+
+    #[cold]
+    fn freeze(&mut self, freezes: u64) {
+        self.marks.freezes = freezes;
+        let dirty = self.dirty();
+        if count(&dirty) != 0 {
+            self.marks.flushing = dirty;
+            self.marks.dirty = [0; WORDS];
+            self.owe();
+        }
+    }
+
+    /// The entries that the checkpoint takes which began last.
+    pub(crate) fn flushing(&self) -> Bits {
         self.marks.flushing
     }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use f2fs_format::nat::{NatBlock, RawNatEntry};
 use f2fs_format::{BlockAddr, Nid, bits};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{PlainArc, RwLock};
+use f2fs_sync::{CachePadded, PlainArc, RwLock, protocol_step};
 
 #[cfg(feature = "baselines")]
 use crate::baseline::NatCache;
@@ -44,6 +44,8 @@ pub(crate) struct Table {
     pub(crate) ledger: RwLock<Ledger>,
     /// Blocks with dirty entries. An entry here may be of a block that is clean again, never the other way round.
     pub(crate) dirty: BlockSet,
+    /// How many checkpoints have frozen the table: slots freeze what they have when they learn of it.
+    pub(crate) freezes: CachePadded<AtomicU64>,
     /// Free NIDs in blocks whose free NIDs are not known one by one. Changed by loaders only.
     pub(crate) unknown_free: AtomicU64,
     /// The cost of the kernel's cache of entries, for the policies with a list; the others have none.
@@ -98,6 +100,7 @@ impl Table {
                 journal: newest,
             }),
             dirty: BlockSet::new(nat_blocks, false),
+            freezes: CachePadded::new(AtomicU64::new(0)),
             unknown_free: AtomicU64::new(free),
             #[cfg(feature = "baselines")]
             cache: None,
@@ -251,6 +254,9 @@ impl Table {
     /// Changes an entry with its block's lock held.
     #[inline]
     pub(crate) fn set(&self, locked: &mut Locked<'_>, frame: &Frame, block: u32, index: usize, entry: NatEntry) {
+        // An owner that keeps changes out during a freeze has made its number visible to those that come after it.
+        let freezes = self.freezes.load(Ordering::Acquire);
+        protocol_step!("nat_change_ignores_freeze", locked.catch_up(freezes));
         if locked.set(frame, index, entry) {
             self.dirty.insert(block);
         }

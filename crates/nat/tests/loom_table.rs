@@ -5,7 +5,8 @@
 // mutant: nat_evict_keeps_version, killed by: a_reader_does_not_see_another_blocks_entry
 // mutant: nat_pending_forgotten, killed by: a_nid_freed_in_a_block_that_is_being_looked_at_stays_away
 // mutant: nat_thaw_of_changed, killed by: a_freed_nid_comes_back_with_its_checkpoint_only
-// mutant: nat_dirty_removed_before_freeze, killed by: a_change_is_in_this_checkpoint_or_in_the_next
+// mutant: nat_frozen_before_set_is_taken, killed by: a_change_is_in_this_checkpoint_or_in_the_next
+// mutant: nat_change_ignores_freeze, killed by: what_changes_behind_the_freeze_is_in_the_next_checkpoint
 // mutant: nat_ledger_before_thaw, killed by: an_evicted_block_comes_back_as_its_checkpoint_left_it
 // mutant: nat_change_leaves_no_image, killed by: what_changes_behind_the_freeze_is_in_the_next_checkpoint
 // mutant: nat_block_of_journal_owes_nothing, killed by: a_block_of_the_journal_is_written_as_it_was_frozen
@@ -126,22 +127,45 @@ fn three_threads_a_free_an_allocation_and_a_checkpoint() {
 
 #[test]
 fn a_change_is_in_this_checkpoint_or_in_the_next() {
-    model::exhaustive("a_change_is_in_this_checkpoint_or_in_the_next", || {
-        let nat = Arc::new(open(Policy::Sharded, 2, 8, 1));
-        bind(&nat, Nid(5), 500);
-        let other = Arc::clone(&nat);
-        let thread = thread::spawn(move || bind(&other, Nid(5), 600));
-        let checkpoint = || {
-            let flush = nat.begin_checkpoint(38).expect("nothing is unwritten");
-            nat.end_checkpoint();
-            flush.journal.iter().map(|(_, entry)| entry.block_addr.get()).collect::<Vec<_>>()
-        };
-        let first = checkpoint();
-        thread.join().expect("the thread does not panic");
-        let second = checkpoint();
-        assert!(first == [500] && second == [600] || first == [600] && second == [600], "{first:?}, {second:?}");
-        assert!(checkpoint() == [600]);
-    });
+    // With the journal, and with a block that is written.
+    for capacity in [38, 0] {
+        model::exhaustive("a_change_is_in_this_checkpoint_or_in_the_next", move || {
+            let nat = Arc::new(open(Policy::Sharded, 2, 8, 1));
+            bind(&nat, Nid(5), 500);
+            let other = Arc::clone(&nat);
+            let thread = thread::spawn(move || bind(&other, Nid(5), 600));
+            let first = checkpoint(&nat, capacity);
+            thread.join().expect("the thread does not panic");
+            let second = checkpoint(&nat, capacity);
+            // The journal is written anew each time, a block when it has changed.
+            let third = checkpoint(&nat, capacity);
+            if capacity > 0 {
+                assert!(
+                    (first == [500] || first == [600]) && second == [600] && third == [600],
+                    "{first:?} {second:?}"
+                );
+            } else {
+                let now: &[u32] = if first == [500] { &[600] } else { &[] };
+                assert!(
+                    (first == [500] || first == [600]) && second == now && third.is_empty(),
+                    "{first:?} {second:?}"
+                );
+            }
+        });
+    }
+}
+
+/// Where a checkpoint has node 5: in the journal, or in the block that it writes.
+fn checkpoint(nat: &Nat, capacity: usize) -> Vec<u32> {
+    nat.freeze();
+    written(nat, capacity)
+}
+
+fn written(nat: &Nat, capacity: usize) -> Vec<u32> {
+    let flush = nat.flush(capacity).expect("nothing is unwritten");
+    nat.end_checkpoint();
+    let blocks = flush.blocks.iter().map(|write| write.block.entries[5 % Nat::ENTRIES_PER_BLOCK].block_addr.get());
+    flush.journal.iter().map(|(_, entry)| entry.block_addr.get()).chain(blocks).collect()
 }
 
 #[test]
@@ -154,17 +178,9 @@ fn what_changes_behind_the_freeze_is_in_the_next_checkpoint() {
             nat.freeze();
             let other = Arc::clone(&nat);
             let thread = thread::spawn(move || bind(&other, Nid(5), 600));
-            let written = || {
-                let flush = nat.flush(capacity).expect("nothing is unwritten");
-                nat.end_checkpoint();
-                let blocks =
-                    flush.blocks.iter().map(|write| write.block.entries[5 % Nat::ENTRIES_PER_BLOCK].block_addr.get());
-                flush.journal.iter().map(|(_, entry)| entry.block_addr.get()).chain(blocks).collect::<Vec<_>>()
-            };
-            assert_eq!(written(), [500]);
+            assert_eq!(written(&nat, capacity), [500]);
             thread.join().expect("the thread does not panic");
-            nat.freeze();
-            assert_eq!(written(), [600]);
+            assert_eq!(checkpoint(&nat, capacity), [600]);
         });
     }
 }
