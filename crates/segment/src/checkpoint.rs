@@ -1,6 +1,7 @@
 //! The two halves of a checkpoint.
 //!
 //! ```text
+//!   prepare_checkpoint, beside operations
 //!   begin_checkpoint          the owner writes SIT, SSA, pack, flushes         end_checkpoint
 //!   freeze changed entries -------------------------------------------------> blocks freed before `begin` may be
 //!   old bitmap, old journal stay in force                                      written, prefree segments are free
@@ -23,7 +24,7 @@ use crate::head::LogState;
 use crate::map::BlockMap;
 use crate::run::Run;
 use crate::segment::Phase;
-use crate::sit::{Frozen, Pending, SitBlockWrite, build_block, flip};
+use crate::sit::{Frozen, Pending, Prepared, SitBlockWrite, build_block, flip, place};
 use crate::{SegmentError, SegmentManager};
 
 /// The tables and journals that a checkpoint must write.
@@ -46,6 +47,33 @@ pub struct SegmentFlush {
 }
 
 impl SegmentManager {
+    /// How many entries changed since the last [`prepare_checkpoint`](Self::prepare_checkpoint) or
+    /// [`begin_checkpoint`](Self::begin_checkpoint).
+    #[must_use]
+    pub fn changed_entries(&self) -> usize {
+        self.dirty.count()
+    }
+
+    /// Looks at the entries that changed, for the next checkpoint, while operations go on:
+    /// [`begin_checkpoint`](Self::begin_checkpoint) then looks at those alone that changed again since. An owner that
+    /// keeps operations out for that call keeps them out for a shorter time.
+    pub fn prepare_checkpoint(&self) {
+        let mut sit = self.sit.lock();
+        let changed = self.dirty.take();
+        let segments = self.geometry.main_segments;
+        let mut blocks = BTreeSet::new();
+        for &segment in &changed {
+            // First: a change that comes after this marks the segment again.
+            let frozen = self.freeze(segment);
+            sit.prepared.frozen.insert(segment, frozen);
+            blocks.insert(place(segment).0);
+        }
+        for index in blocks {
+            let block = build_block(index, segments, |segment| self.states.entry(segment));
+            sit.prepared.blocks.insert(index, block);
+        }
+    }
+
     /// Freezes the state for a checkpoint and says what must be written. At most `journal_capacity` entries go into the
     /// journal (6 fit; 0 writes all into blocks). No other call may run meanwhile.
     ///
@@ -53,12 +81,21 @@ impl SegmentManager {
     /// None at present; reserved for contradictions found on the way.
     pub fn begin_checkpoint(&self, journal_capacity: usize) -> Result<SegmentFlush, SegmentError> {
         let mut sit = self.sit.lock();
-        let mut changed: BTreeSet<SegmentNo> = self.dirty.take().into_iter().collect();
-        if let Some(failed) = sit.pending.take() {
-            changed.extend(failed.frozen.iter().map(|frozen| frozen.segment));
-        }
-        let plan = sit.plan(changed.iter().copied(), journal_capacity);
+        let mut prepared = std::mem::take(&mut sit.prepared);
+        let failed: Vec<Frozen> = sit.pending.take().map_or_else(Vec::new, |failed| failed.frozen);
         let entry = |segment| self.states.entry(segment);
+        for segment in self.dirty.take().into_iter().chain(failed.iter().map(|frozen| frozen.segment)) {
+            if protocol_value!("segment_prepared_is_believed", false, prepared.frozen.contains_key(&segment)) {
+                continue;
+            }
+            prepared.frozen.insert(segment, self.freeze(segment));
+            let (block, at) = place(segment);
+            if let Some(block) = prepared.blocks.get_mut(&block) {
+                block.entries[at] = entry(segment);
+            }
+        }
+        let Prepared { frozen, mut blocks } = prepared;
+        let plan = sit.plan(frozen.keys().copied(), journal_capacity);
         let journal: Vec<_> = plan.journal.iter().map(|&segment| (segment, entry(segment))).collect();
         let mut bitmap = sit.bitmap.clone();
         let segments = self.geometry.main_segments;
@@ -68,7 +105,7 @@ impl SegmentManager {
             .map(|&index| SitBlockWrite {
                 index,
                 second: flip(&mut bitmap, index),
-                block: build_block(index, segments, entry),
+                block: blocks.remove(&index).unwrap_or_else(|| build_block(index, segments, entry)),
             })
             .collect();
         let logs = LogType::ALL.map(|log| self.log(log));
@@ -78,7 +115,7 @@ impl SegmentManager {
         let lost = self.free.lost();
         let free_segments = self.free.segments() + self.prefree_segments() + lost + empty_lanes as u32;
         let valid_blocks = self.valid_blocks();
-        let frozen = changed.into_iter().map(|segment| self.freeze(segment)).collect();
+        let frozen = frozen.into_values().collect();
         let (flush, mut summaries) = self.retired.begin_flush();
         summaries.append(&mut lanes);
         let journaled = plan.journal.into_iter().collect();

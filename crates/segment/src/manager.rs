@@ -17,7 +17,7 @@ use crate::opening::{Found, check_sizes, equal, note_journaled, take_logs};
 use crate::pressure::Pressure;
 use crate::retired::Retired;
 use crate::segment::Segment;
-use crate::sit::{DirtyEntries, Sit};
+use crate::sit::{DirtyEntries, Prepared, Sit};
 use crate::states::States;
 use crate::zoning::Zoning;
 use crate::{SegmentConfig, SegmentError, SegmentInfo, SegmentTable};
@@ -132,7 +132,7 @@ impl SegmentManager {
             index: Mutex::new(index),
             retired: Retired::new(),
             dirty: DirtyEntries::new(geometry.main_segments),
-            sit: Mutex::new(Sit { bitmap: sit_bitmap, journaled, pending: None }),
+            sit: Mutex::new(Sit { bitmap: sit_bitmap, journaled, pending: None, prepared: Prepared::default() }),
             valid: ShardedCounter::new(valid),
             prefree: CachePadded::new(AtomicU32::new(0)),
             begun: CachePadded::new(AtomicU64::new(1)),

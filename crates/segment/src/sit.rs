@@ -27,6 +27,11 @@ impl DirtyEntries {
         self.0[segment.index() / 64].fetch_or(1 << (segment.0 % 64), Ordering::Relaxed);
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
+    }
+
     /// Empties the set and hands its members out in ascending order.
     pub(crate) fn take(&self) -> Vec<SegmentNo> {
         let mut taken = Vec::new();
@@ -63,6 +68,14 @@ pub(crate) struct Frozen {
     pub(crate) prefree: bool,
 }
 
+/// What was looked at beside operations, for the next checkpoint: all of it holds but for the segments that are dirty
+/// again.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared {
+    pub(crate) frozen: BTreeMap<SegmentNo, Frozen>,
+    pub(crate) blocks: BTreeMap<u32, Box<SitBlock>>,
+}
+
 /// A checkpoint between its two halves.
 #[derive(Debug)]
 pub(crate) struct Pending {
@@ -81,6 +94,7 @@ pub(crate) struct Sit {
     pub(crate) bitmap: Vec<u8>,
     pub(crate) journaled: BTreeSet<SegmentNo>,
     pub(crate) pending: Option<Pending>,
+    pub(crate) prepared: Prepared,
 }
 
 /// The blocks to write, each with its place.
@@ -96,7 +110,7 @@ impl Sit {
     pub(crate) fn plan(&self, changed: impl Iterator<Item = SegmentNo>, capacity: usize) -> Plan {
         let mut groups: BTreeMap<u32, BTreeSet<SegmentNo>> = BTreeMap::new();
         for segment in changed.chain(self.journaled.iter().copied()) {
-            groups.entry(segment.0 / ENTRIES_PER_BLOCK as u32).or_default().insert(segment);
+            groups.entry(place(segment).0).or_default().insert(segment);
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|(_, members)| members.len());
@@ -112,6 +126,11 @@ impl Sit {
         plan.blocks.sort_unstable();
         plan
     }
+}
+
+/// The block of the table that has a segment's entry, and the place in it.
+pub(crate) fn place(segment: SegmentNo) -> (u32, usize) {
+    (segment.0 / ENTRIES_PER_BLOCK as u32, segment.index() % ENTRIES_PER_BLOCK)
 }
 
 /// Builds a block of the table; segments behind the end of the main area are zero.

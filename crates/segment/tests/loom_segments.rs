@@ -8,6 +8,7 @@
 // mutant: segment_victim_ignores_logs, killed by: no_log_stands_in_a_victim
 // mutant: segment_thaw_frees_later_ones, killed by: what_is_freed_in_a_checkpoint_waits_for_the_next
 // mutant: segment_thaw_releases_later_ones, killed by: what_is_freed_in_a_checkpoint_waits_for_the_next
+// mutant: segment_prepared_is_believed, killed by: what_changes_beside_a_preparation_is_in_the_checkpoint
 // mutant: segment_floor_unlocked, killed by: users_stop_at_the_floor
 // mutant: segment_lanes_closed_under_a_head, killed by: lanes_are_closed_while_others_open_them
 // mutant: segment_move_ignores_overwrite, killed by: a_block_moves_while_it_is_overwritten
@@ -219,6 +220,29 @@ fn what_is_freed_in_a_checkpoint_waits_for_the_next() {
         manager.end_checkpoint();
         assert_eq!((manager.free_segments(), manager.prefree_segments()), (1, 0));
     });
+}
+
+#[test]
+fn what_changes_beside_a_preparation_is_in_the_checkpoint() {
+    // In the journal, and in a block of the table.
+    for capacity in [6, 0] {
+        model::exhaustive("what_changes_beside_a_preparation_is_in_the_checkpoint", move || {
+            let manager = manager(7, 1, 0, &[(LogType::WarmData, SegmentNo(1), 3)]);
+            let addr = |at| manager.geometry().block_at(SegmentNo(1), at);
+            let (early, late) = (addr(0), addr(1));
+            manager.invalidate(early, 5).unwrap();
+            let freeing = spawn(&manager, move |manager| manager.invalidate(late, 6).unwrap());
+            manager.prepare_checkpoint();
+            freeing.join().unwrap();
+            let flush = manager.begin_checkpoint(capacity).unwrap();
+            let of_block = flush.sit_blocks.iter().map(|write| write.block.entries[1]);
+            let entry = flush.sit_journal.iter().map(|(_, entry)| *entry).chain(of_block).next().unwrap();
+            assert_eq!((entry.valid_blocks(), entry.valid_map[0]), (1, 0b0010_0000));
+            manager.end_checkpoint();
+            let taken = manager.segment(SegmentNo(1)).unwrap().taken_map;
+            assert!(!taken.contains(0) && !taken.contains(1) && taken.contains(2), "what it freed may be written");
+        });
+    }
 }
 
 #[test]

@@ -40,6 +40,8 @@ enum Op {
     Checkpoint {
         capacity: usize,
     },
+    /// Entries are looked at beforehand.
+    Prepare,
     /// A checkpoint that does not become durable; the volume goes on.
     Aborted {
         capacity: usize,
@@ -80,6 +82,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (any::<u8>(), any::<u64>()).prop_map(|(share, salt)| Op::Free { share, salt }),
         3 => (0usize..64).prop_map(|index| Op::FreeSegment { index }),
         4 => capacity.clone().prop_map(|capacity| Op::Checkpoint { capacity }),
+        3 => Just(Op::Prepare),
         1 => capacity.clone().prop_map(|capacity| Op::Aborted { capacity }),
         2 => (capacity.clone(), 0usize..6, 1usize..800, any::<u8>())
             .prop_map(|(capacity, log, count, share)| Op::Split { capacity, log, count, share }),
@@ -426,6 +429,7 @@ impl World {
                 self.free(|addr| (start..start.offset(512)).contains(&addr));
             }
             Op::Checkpoint { capacity } => self.checkpoint(capacity, |_| Ok(()))?,
+            Op::Prepare => self.manager.prepare_checkpoint(),
             Op::Aborted { capacity } => {
                 let flush = self.manager.begin_checkpoint(capacity).unwrap();
                 self.disk.write_areas(&flush);

@@ -45,6 +45,8 @@ use crate::op::Unwinding;
 const CHUNK: usize = if cfg!(loom) { 2 } else { 512 };
 /// Passes at most. Operations may change nodes faster than they are written; each pass writes fewer.
 const PASSES: u32 = if cfg!(loom) { 1 } else { 16 };
+/// So many entries of the SIT are worth a look beforehand.
+const PREPARED: usize = 64;
 
 impl Checkpoints<'_> {
     /// Writes dirty nodes and blocks ahead, until few are left or there is no room for more. `above` does it with the
@@ -61,6 +63,11 @@ impl Checkpoints<'_> {
             if !self.write_nodes_ahead(&mut written).inspect_err(|error| self.0.stop(error))? {
                 break;
             }
+        }
+        if let Ok(segments) = self.0.segments.manager()
+            && segments.changed_entries() >= PREPARED
+        {
+            segments.prepare_checkpoint();
         }
         Ok(written)
     }
