@@ -40,6 +40,17 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
+/// Ends the process if a worker panics: the others would wait for it for ever.
+struct EndsProcess;
+
+impl Drop for EndsProcess {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::exit(101);
+        }
+    }
+}
+
 impl Team {
     /// Starts `threads` workers, runs `body`, and ends them. A worker does `work(worker, operations)` in each round.
     pub fn with<R>(threads: usize, work: impl Fn(usize, u64) + Sync, body: impl FnOnce(&Team) -> R) -> R {
@@ -52,6 +63,7 @@ impl Team {
             for worker in 0..threads {
                 let (team, work) = (&team, &work);
                 scope.spawn(move || {
+                    let _ends = EndsProcess;
                     loop {
                         team.barrier.wait();
                         let operations = team.operations.load(Ordering::Relaxed);

@@ -34,7 +34,7 @@ pub trait Work: Sync {
 #[must_use]
 pub fn prepare(subject: &Subject, cores: usize, laps: u64, on_core: &dyn Fn(usize, &mut dyn FnMut())) -> Box<dyn Work> {
     match subject.workload {
-        Workload::Nids | Workload::NidsShort => Box::new(nids::Nids::new(subject)),
+        Workload::Nids | Workload::NidsShort => Box::new(nids::Nids::new(subject, cores)),
         Workload::Counter | Workload::Padded | Workload::Spin | Workload::Mutex | Workload::Readers => {
             Box::new(locks::Locks::new(subject.workload))
         }

@@ -12,17 +12,17 @@ const BLOCKS: u32 = 1000;
 /// Free ones where they are short.
 const FEW: u32 = 300;
 const NIDS: u32 = BLOCKS * Nat::ENTRIES_PER_BLOCK as u32;
-/// Node IDs of each core, in NAT blocks of its own, as the directories of FxMark have them.
-const STRIDE: u32 = NIDS / 128;
 
 /// The table.
 pub(super) struct Nids {
     nat: Nat,
     short: bool,
+    /// Node IDs of each core, in NAT blocks of its own, as the directories of FxMark have them.
+    stride: u32,
 }
 
 impl Nids {
-    pub(super) fn new(subject: &Subject) -> Nids {
+    pub(super) fn new(subject: &Subject, cores: usize) -> Nids {
         let short = subject.workload == Workload::NidsShort;
         let bound = if short { NIDS - FEW } else { 3 };
         let config = NatConfig::new(BLOCKS).policy(subject.policy);
@@ -30,7 +30,7 @@ impl Nids {
         let nat = Nat::new(config, source, vec![0; BLOCKS as usize / 8 + 1], &[]).expect("the table is whole");
         nat.load_all(1, &|_| {}).expect("nothing fails");
         nat.balance();
-        Nids { nat, short }
+        Nids { nat, short, stride: NIDS / cores.max(1) as u32 }
     }
 }
 
@@ -38,7 +38,7 @@ impl Work for Nids {
     fn operation(&self, core: usize, lap: u64) {
         let nat = &self.nat;
         let nid = if self.short {
-            Nid(3 + core as u32 * STRIDE + lap as u32)
+            Nid(3 + core as u32 * self.stride + lap as u32)
         } else {
             let nid = nat.allocate().expect("nothing is read").expect("there are many");
             nat.bind(nid, nid, BlockAddr(7)).expect("it is free");

@@ -26,6 +26,8 @@ pub struct Measured {
 /// Operations of each thread in a slice, and slices that there may be of them.
 fn slices(workload: Workload, wanted: usize) -> (u64, usize) {
     let laps = (SLICE / workload.nanoseconds().max(1)).max(50);
+    // There are so many node IDs for each of two threads, and each is freed once.
+    let laps = if workload == Workload::NidsShort { laps.min(20_000) } else { laps };
     // Each needs memory, or files that are made before.
     let most = if workload.leaves_something() { 40_000 / laps } else { u64::MAX };
     (laps, wanted.min(most.max(10) as usize))
