@@ -181,6 +181,14 @@ fn compact_blocks(pack: &Pack) -> u32 {
     1 + rest.div_ceil(COMPACT_NEXT) as u32
 }
 
+/// Segments that are the users' and do not exist: mkfs.f2fs counts those of an incomplete last zone, and with zones on
+/// one device those of the zone in front of the first segment. Nothing ever corrects that.
+pub(crate) fn slack_segments(geometry: &Geometry) -> u64 {
+    let zone = u64::from(geometry.segs_per_sec) * u64::from(geometry.secs_per_zone);
+    let in_front = if geometry.features.contains(Features::BLKZONED) { zone } else { 0 };
+    zone - 1 + in_front
+}
+
 fn check_counts(pack: &Pack, geometry: &Geometry, findings: &Collector) {
     let (kind, place) = (FindingKind::Checkpoint, Place::Pack(pack.index));
     let header = pack.header();
@@ -200,9 +208,7 @@ fn check_counts(pack: &Pack, geometry: &Geometry, findings: &Collector) {
     let min = if readonly { 0 } else { MIN_META_SEGMENTS };
     range("segments of metadata and reserve", meta + reserved, min, u64::from(geometry.segment_count) - 1);
     let segment = u64::from(BLOCKS_PER_SEGMENT);
-    // mkfs.f2fs counts segments of an incomplete last zone as users'; nothing ever corrects that.
-    let slack = u64::from(geometry.segs_per_sec) * u64::from(geometry.secs_per_zone) - 1;
-    let user_max = (main + slack).saturating_sub(overprovision) * segment;
+    let user_max = (main + slack_segments(geometry)).saturating_sub(overprovision) * segment;
     range("user_block_count", header.user_block_count.get(), 1, user_max);
     range("valid_block_count", header.valid_block_count.get(), 0, header.user_block_count.get());
     let nids = u64::from(geometry.max_nid());

@@ -14,6 +14,7 @@ mod replay;
 mod slow_card;
 mod sparse;
 mod zoned;
+mod zonefs;
 mod zones;
 
 use std::io::{BufWriter, Write};
@@ -77,6 +78,8 @@ enum Command {
     Zones(zones::Args),
     /// Makes a volume on zones with mkfs.f2fs and with the library, and compares them. The devices' contents are lost.
     ZonedFormat(zoned::Args),
+    /// Makes the file system zonefs on a zoned device.
+    Zonefs(zonefs::Args),
     /// Measures one request after the other: reads, writes and syncs of one block at random places of a device and of a
     /// file on it, by the library and by the kernel.
     DepthOne(depth_one::Args),
@@ -194,6 +197,7 @@ fn main() -> anyhow::Result<()> {
         }
         Command::Zones(args) => zones::run(&args),
         Command::ZonedFormat(args) => zoned::run(&args),
+        Command::Zonefs(args) => zonefs::run(&args),
         Command::DepthOne(args) => depth_one::run(&args),
         Command::Endure(args) => endure::run(&args),
         Command::Endured(args) => endure::check(&args),

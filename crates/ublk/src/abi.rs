@@ -23,7 +23,6 @@ pub(crate) mod control {
     use super::{ControlCommand, ior, iowr};
 
     const SIZE: usize = size_of::<ControlCommand>();
-    pub(crate) const GET_DEV_INFO: u32 = ior(0x02, SIZE);
     pub(crate) const ADD_DEV: u32 = iowr(0x04, SIZE);
     pub(crate) const DEL_DEV: u32 = iowr(0x05, SIZE);
     pub(crate) const START_DEV: u32 = iowr(0x06, SIZE);
@@ -32,6 +31,8 @@ pub(crate) mod control {
     pub(crate) const GET_PARAMS: u32 = ior(0x09, SIZE);
     pub(crate) const START_USER_RECOVERY: u32 = iowr(0x10, SIZE);
     pub(crate) const END_USER_RECOVERY: u32 = iowr(0x11, SIZE);
+    /// As `GET_DEV_INFO`, and asks who may know by the path of the character device.
+    pub(crate) const GET_DEV_INFO2: u32 = ior(0x12, SIZE);
     pub(crate) const GET_FEATURES: u32 = ior(0x13, SIZE);
 }
 
@@ -50,6 +51,7 @@ pub(crate) mod io {
 pub(crate) mod feature {
     pub(crate) const USER_RECOVERY: u64 = 1 << 3;
     pub(crate) const USER_RECOVERY_REISSUE: u64 = 1 << 4;
+    pub(crate) const UNPRIVILEGED_DEV: u64 = 1 << 5;
     pub(crate) const USER_COPY: u64 = 1 << 7;
     pub(crate) const ZONED: u64 = 1 << 8;
 
@@ -115,9 +117,11 @@ pub(crate) struct ControlCommand {
     pub(crate) device: u32,
     /// Always [`NO_QUEUE`](Self::NO_QUEUE) here.
     pub(crate) queue: u16,
+    /// Bytes at `address`.
     pub(crate) length: u16,
     pub(crate) address: u64,
     pub(crate) data: u64,
+    /// So many of these bytes are the path of the character device; the command's own memory follows.
     pub(crate) path_length: u16,
     pub(crate) pad: u16,
     pub(crate) reserved: u32,

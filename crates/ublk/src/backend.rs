@@ -113,16 +113,16 @@ impl Backend {
         if blocks == 0 || blocks > max {
             return Err(UblkError::Limit { what: "blocks of the device", value: blocks, min: 1, max });
         }
-        match self.zoned().map(|zoned| zoned.layout().zone_blocks) {
-            Some(zone_blocks)
-                if !zone_blocks.is_power_of_two()
-                    || !blocks.is_multiple_of(zone_blocks)
-                    || zone_blocks > u64::from(u32::MAX) / SECTORS =>
-            {
-                Err(UblkError::Zones { zone_blocks, blocks })
-            }
-            _ => Ok(()),
+        let Some(zoned) = self.zoned() else { return Ok(()) };
+        let ZoneLayout { zone_blocks, conventional, .. } = *zoned.layout();
+        let whole = zone_blocks.is_power_of_two() && blocks.is_multiple_of(zone_blocks);
+        if !whole || zone_blocks > u64::from(u32::MAX) / SECTORS {
+            return Err(UblkError::Zones { zone_blocks, blocks });
         }
+        if conventional >= zoned.zones() {
+            return Err(UblkError::AllConventional { zones: zoned.zones() });
+        }
+        Ok(())
     }
 
     /// The limits that the driver is told.
@@ -205,5 +205,9 @@ mod tests {
             let error = zoned(blocks, ZoneLayout::new(zone)).check().unwrap_err();
             assert!(matches!(error, UblkError::Zones { .. }), "{error}");
         }
+        // Linux 6.12 says "Invalid number of conventional zones".
+        let error = zoned(1024, ZoneLayout::new(256).with_conventional(4)).check().unwrap_err();
+        assert!(matches!(error, UblkError::AllConventional { zones: 4 }), "{error}");
+        zoned(1024, ZoneLayout::new(256).with_conventional(3)).check().unwrap();
     }
 }

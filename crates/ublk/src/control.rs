@@ -23,7 +23,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::{
     UblkError,
-    abi::{ControlCommand, DeviceRecord, Parameters, control as command},
+    abi::{ControlCommand, DeviceRecord, Parameters, control as command, feature},
 };
 
 const PATH: &str = "/dev/ublk-control";
@@ -41,6 +41,25 @@ const CANCELLATION: u64 = u64::MAX;
 /// A command by its number and its name in errors.
 #[derive(Clone, Copy)]
 struct Command(u32, &'static str);
+
+/// The device that a command is about. The driver asks by the path of its character device whether the process may do
+/// it, if the device is an unprivileged one, and wants no path otherwise.
+struct Target {
+    number: u32,
+    path: String,
+}
+
+impl Target {
+    fn of(device: &DeviceRecord) -> Self {
+        let unprivileged = device.flags & feature::UNPRIVILEGED_DEV != 0;
+        Self { number: device.number, path: if unprivileged { path_of(device.number) } else { String::new() } }
+    }
+}
+
+/// The character device.
+pub(crate) fn path_of(number: u32) -> String {
+    format!("/dev/ublkc{number}")
+}
 
 /// How a command ended.
 enum End {
@@ -79,7 +98,8 @@ impl Control {
 
     fn features(&mut self) -> Result<u64, UblkError> {
         let request = ControlCommand { device: ControlCommand::ANY_DEVICE, ..ControlCommand::default() };
-        match self.run(Command(command::GET_FEATURES, "GET_FEATURES"), request, vec![0; 8], LIMIT, || true)? {
+        let command = Command(command::GET_FEATURES, "GET_FEATURES");
+        match self.run(command, request, String::new(), vec![0; 8], LIMIT, || true)? {
             End::Answered(0, bytes) => Ok(u64::read_from_bytes(&bytes).unwrap_or(0)),
             End::Answered(error, _) if -error == Errno::PERM.raw_os_error() => {
                 Err(UblkError::NoRights { what: "GET_FEATURES" })
@@ -92,81 +112,92 @@ impl Control {
     /// Makes the character device of a device that does nothing yet; the driver may correct the record.
     pub(crate) fn add(&mut self, record: &DeviceRecord) -> Result<DeviceRecord, UblkError> {
         let bytes = record.as_bytes().to_vec();
-        let bytes = self.call(Command(command::ADD_DEV, "ADD_DEV"), record.number, 0, bytes)?;
+        // There is no path yet.
+        let target = Target { number: record.number, path: String::new() };
+        let bytes = self.call(Command(command::ADD_DEV, "ADD_DEV"), target, bytes)?;
         read(&bytes)
     }
 
-    pub(crate) fn set_parameters(&mut self, number: u32, parameters: &Parameters) -> Result<(), UblkError> {
+    pub(crate) fn set_parameters(&mut self, device: &DeviceRecord, parameters: &Parameters) -> Result<(), UblkError> {
         let bytes = parameters.as_bytes().to_vec();
-        self.call(Command(command::SET_PARAMS, "SET_PARAMS"), number, 0, bytes).map(drop)
+        self.call(Command(command::SET_PARAMS, "SET_PARAMS"), Target::of(device), bytes).map(drop)
     }
 
-    pub(crate) fn parameters(&mut self, number: u32) -> Result<Parameters, UblkError> {
+    pub(crate) fn parameters(&mut self, device: &DeviceRecord) -> Result<Parameters, UblkError> {
         let asked = Parameters { length: size_of::<Parameters>() as u32, ..Parameters::default() };
-        let bytes = self.call(Command(command::GET_PARAMS, "GET_PARAMS"), number, 0, asked.as_bytes().to_vec())?;
-        read(&bytes)
+        let asked = asked.as_bytes().to_vec();
+        read(&self.call(Command(command::GET_PARAMS, "GET_PARAMS"), Target::of(device), asked)?)
     }
 
     pub(crate) fn info(&mut self, number: u32) -> Result<DeviceRecord, UblkError> {
         let room = vec![0; size_of::<DeviceRecord>()];
-        read(&self.call(Command(command::GET_DEV_INFO, "GET_DEV_INFO"), number, 0, room)?)
+        let target = Target { number, path: path_of(number) };
+        read(&self.call(Command(command::GET_DEV_INFO2, "GET_DEV_INFO2"), target, room)?)
     }
 
     /// Makes the block device; ends when all queues are ready. `goes_on` says whether they may still become so.
-    pub(crate) fn start(&mut self, number: u32, goes_on: impl FnMut() -> bool) -> Result<bool, UblkError> {
-        self.call_while(Command(command::START_DEV, "START_DEV"), number, server(), goes_on)
+    pub(crate) fn start(&mut self, device: &DeviceRecord, goes_on: impl FnMut() -> bool) -> Result<bool, UblkError> {
+        self.call_while(Command(command::START_DEV, "START_DEV"), device, goes_on)
     }
 
     /// Removes the block device, when all its requests are over.
-    pub(crate) fn stop(&mut self, number: u32) -> Result<(), UblkError> {
-        self.call(Command(command::STOP_DEV, "STOP_DEV"), number, 0, Vec::new()).map(drop)
+    pub(crate) fn stop(&mut self, device: &DeviceRecord) -> Result<(), UblkError> {
+        self.call(Command(command::STOP_DEV, "STOP_DEV"), Target::of(device), Vec::new()).map(drop)
     }
 
     /// Removes the device; ends when nobody has its character device open.
-    pub(crate) fn delete(&mut self, number: u32) -> Result<(), UblkError> {
-        self.call(Command(command::DEL_DEV, "DEL_DEV"), number, 0, Vec::new()).map(drop)
+    pub(crate) fn delete(&mut self, device: &DeviceRecord) -> Result<(), UblkError> {
+        self.call(Command(command::DEL_DEV, "DEL_DEV"), Target::of(device), Vec::new()).map(drop)
     }
 
     /// The dead server's queues are forgotten.
-    pub(crate) fn start_recovery(&mut self, number: u32) -> Result<(), UblkError> {
-        self.call(Command(command::START_USER_RECOVERY, "START_USER_RECOVERY"), number, 0, Vec::new()).map(drop)
+    pub(crate) fn start_recovery(&mut self, device: &DeviceRecord) -> Result<(), UblkError> {
+        self.call(Command(command::START_USER_RECOVERY, "START_USER_RECOVERY"), Target::of(device), Vec::new())
+            .map(drop)
     }
 
     /// Requests go on; see [`start`](Self::start).
-    pub(crate) fn end_recovery(&mut self, number: u32, goes_on: impl FnMut() -> bool) -> Result<bool, UblkError> {
-        self.call_while(Command(command::END_USER_RECOVERY, "END_USER_RECOVERY"), number, server(), goes_on)
+    pub(crate) fn end_recovery(
+        &mut self,
+        device: &DeviceRecord,
+        goes_on: impl FnMut() -> bool,
+    ) -> Result<bool, UblkError> {
+        self.call_while(Command(command::END_USER_RECOVERY, "END_USER_RECOVERY"), device, goes_on)
     }
 
-    fn call(&mut self, command: Command, number: u32, data: u64, memory: Vec<u8>) -> Result<Vec<u8>, UblkError> {
-        let request = ControlCommand { device: number, data, ..ControlCommand::default() };
-        match self.run(command, request, memory, LIMIT, || true)? {
+    fn call(&mut self, command: Command, target: Target, memory: Vec<u8>) -> Result<Vec<u8>, UblkError> {
+        let Target { number, path } = target;
+        let request = ControlCommand { device: number, ..ControlCommand::default() };
+        match self.run(command, request, path, memory, LIMIT, || true)? {
             End::Answered(answer, memory) => judge(command, number, answer).map(|()| memory),
             End::Cancelled => Err(UblkError::TimedOut { command: command.1, limit: LIMIT }),
         }
     }
 
-    /// A command that waits for the queues; `false` if it was given up because `goes_on` said so.
+    /// A command that waits for the queues of this process; `false` if it was given up because `goes_on` said so.
     fn call_while(
         &mut self,
         command: Command,
-        number: u32,
-        data: u64,
+        device: &DeviceRecord,
         mut goes_on: impl FnMut() -> bool,
     ) -> Result<bool, UblkError> {
+        let Target { number, path } = Target::of(device);
+        let data = std::process::id().into();
         let request = ControlCommand { device: number, data, ..ControlCommand::default() };
-        match self.run(command, request, Vec::new(), LIMIT, &mut goes_on)? {
+        match self.run(command, request, path, Vec::new(), LIMIT, &mut goes_on)? {
             End::Answered(answer, _) => judge(command, number, answer).map(|()| true),
             End::Cancelled if goes_on() => Err(UblkError::TimedOut { command: command.1, limit: LIMIT }),
             End::Cancelled => Ok(false),
         }
     }
 
-    /// Runs a command with `memory` as its buffer.
+    /// Runs a command with `path` and `memory` as its buffer.
     fn run(
         &mut self,
         Command(number, name): Command,
         mut request: ControlCommand,
-        mut memory: Vec<u8>,
+        path: String,
+        memory: Vec<u8>,
         limit: Duration,
         mut goes_on: impl FnMut() -> bool,
     ) -> Result<End, UblkError> {
@@ -174,6 +205,8 @@ impl Control {
             return Err(UblkError::Stuck);
         }
         request.queue = ControlCommand::NO_QUEUE;
+        request.path_length = path.len() as u16;
+        let mut memory = [path.into_bytes(), memory].concat();
         request.length = memory.len() as u16;
         if !memory.is_empty() {
             request.address = memory.as_mut_ptr().expose_provenance() as u64;
@@ -185,16 +218,24 @@ impl Control {
         let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), number).cmd(bytes).build().user_data(mark);
         self.push(&entry)?;
         if let Some(answer) = self.wait(mark, limit, &mut goes_on)? {
+            memory.drain(..usize::from(request.path_length));
             return Ok(End::Answered(answer, memory));
         }
         let cancel: Entry128 = opcode::AsyncCancel::new(mark).build().user_data(CANCELLATION).into();
         self.push(&cancel)?;
-        if self.wait(mark, CANCEL_LIMIT, || true)?.is_none() {
-            self.stuck = true;
-            memory.leak();
-            return Err(UblkError::TimedOut { command: name, limit });
+        match self.wait(mark, CANCEL_LIMIT, || true)? {
+            None => {
+                self.stuck = true;
+                memory.leak();
+                Err(UblkError::TimedOut { command: name, limit })
+            }
+            Some(answer) if was_cancelled(answer) => Ok(End::Cancelled),
+            // It was refused before the cancellation came.
+            Some(answer) => {
+                memory.drain(..usize::from(request.path_length));
+                Ok(End::Answered(answer, memory))
+            }
         }
-        Ok(End::Cancelled)
     }
 
     fn push(&mut self, entry: &Entry128) -> Result<(), UblkError> {
@@ -237,9 +278,9 @@ impl Control {
     }
 }
 
-/// This process, as the driver is told.
-fn server() -> u64 {
-    std::process::id().into()
+/// Whether a command ended because it was cancelled.
+fn was_cancelled(answer: i32) -> bool {
+    [Errno::INTR, Errno::CANCELED].iter().any(|errno| -answer == errno.raw_os_error())
 }
 
 /// Errors of an entry that say "later".
@@ -273,6 +314,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_unprivileged_devices_are_named_by_path() {
+        let device = |flags| Target::of(&DeviceRecord { number: 3, flags, ..DeviceRecord::default() });
+        assert_eq!(device(feature::ZONED).path, "");
+        assert_eq!(device(feature::ZONED | feature::UNPRIVILEGED_DEV).path, "/dev/ublkc3");
+    }
+
+    #[test]
     fn answers_are_told_apart() {
         let judged = |answer| judge(Command(0, "ADD_DEV"), 7, answer);
         assert!(judged(0).is_ok() && judged(3).is_ok());
@@ -281,5 +329,6 @@ mod tests {
         assert!(matches!(judged(-17), Err(UblkError::Exists { number: 7 })));
         let refused = judged(-22).unwrap_err().to_string();
         assert!(refused.starts_with("ADD_DEV of ublk device 7: Invalid argument"), "{refused}");
+        assert!(was_cancelled(-4) && was_cancelled(-125) && !was_cancelled(-22) && !was_cancelled(0));
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{fmt, fs};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
+};
 
 use crate::{
     UblkError,
@@ -56,6 +59,8 @@ pub struct Device {
     pub zoned: bool,
     /// Whether another server can take it over.
     pub recoverable: bool,
+    /// The user who can open it, beside root, if it is an unprivileged one.
+    pub owner: Option<u32>,
 }
 
 /// The names of this kernel's driver's features.
@@ -71,7 +76,7 @@ pub fn features() -> Result<Vec<String>, UblkError> {
 /// All devices, by number.
 ///
 /// # Errors
-/// See [`UblkError`]. Devices that go away meanwhile are left out.
+/// See [`UblkError`]. Devices that go away meanwhile are left out, and those of others if this process is not root's.
 pub fn list() -> Result<Vec<Device>, UblkError> {
     let (mut control, _) = Control::open()?;
     let directory = fs::read_dir("/dev").map_err(|source| UblkError::File { path: "/dev".into(), source })?;
@@ -81,9 +86,9 @@ pub fn list() -> Result<Vec<Device>, UblkError> {
     numbers.sort_unstable();
     let mut devices = Vec::new();
     for number in numbers {
-        match control.info(number).and_then(|record| Ok((record, control.parameters(number)?.sectors))) {
+        match control.info(number).and_then(|record| Ok((record, control.parameters(&record)?.sectors))) {
             Ok((record, sectors)) => devices.push(device(&record, sectors)),
-            Err(UblkError::NoSuchDevice { .. }) => {}
+            Err(UblkError::NoSuchDevice { .. } | UblkError::NoRights { .. }) => {}
             Err(error) => return Err(error),
         }
     }
@@ -106,6 +111,7 @@ fn device(record: &DeviceRecord, sectors: u64) -> Device {
         sectors,
         zoned: record.flags & feature::ZONED != 0,
         recoverable: record.flags & feature::USER_RECOVERY != 0,
+        owner: (record.flags & feature::UNPRIVILEGED_DEV != 0).then_some(record.owner_uid),
     }
 }
 
@@ -117,13 +123,15 @@ pub fn delete(number: u32, force: bool) -> Result<(), UblkError> {
     let (mut control, _) = Control::open()?;
     let record = control.info(number)?;
     let path = block_path(number);
-    // An exclusive opening fails while the device is mounted or opened like this, and reads nothing.
-    let in_use = || rustix::fs::open(&path, OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()).is_err();
+    // An exclusive opening fails while the device is mounted or opened like this, and reads nothing. Any other
+    // error says nothing of its use.
+    let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+    let in_use = || matches!(rustix::fs::open(&path, flags, Mode::empty()), Err(Errno::BUSY));
     if !force && record.state == state::LIVE && in_use() {
         return Err(UblkError::InUse { path });
     }
-    control.stop(number)?;
-    match control.delete(number) {
+    control.stop(&record)?;
+    match control.delete(&record) {
         Err(UblkError::NoSuchDevice { .. }) => Ok(()),
         other => other,
     }

@@ -14,10 +14,23 @@ pub enum UblkError {
     )]
     NoDriver,
     /// The process may not use the driver.
-    #[error("{what}: permission denied; ublk devices belong to root (CAP_SYS_ADMIN)")]
+    #[error(
+        "{what}: permission denied; ublk devices belong to root (CAP_SYS_ADMIN), other users need a udev rule (docs/UBLK.md)"
+    )]
     NoRights {
         /// The operation.
         what: &'static str,
+    },
+    /// An unprivileged device was made, and its file did not become this user's.
+    #[error(
+        "{} still belongs to root: a udev rule has to give it to its owner (docs/UBLK.md); root can delete ublk device {number}",
+        path.display()
+    )]
+    NotOwned {
+        /// The character device.
+        path: PathBuf,
+        /// The device, which this process cannot delete.
+        number: u32,
     },
     /// The driver is there and lacks something that is needed.
     #[error("this kernel's ublk driver has no {feature}, which needs Linux {since}")]
@@ -98,6 +111,12 @@ pub enum UblkError {
         zone_blocks: u64,
         /// Blocks of the device.
         blocks: u64,
+    },
+    /// The kernel wants one zone at least that is written in its order.
+    #[error("all {zones} zones are conventional: the kernel takes that for no zoned device")]
+    AllConventional {
+        /// The zones of the device.
+        zones: u32,
     },
     /// A file of the driver could not be used.
     #[error("{}: {source}", path.display())]

@@ -25,7 +25,7 @@ use f2fs_sync::PlainArc;
 use crate::{
     Backend, QueueCounts, UblkError,
     abi::{ControlCommand, DeviceRecord, MAX_DEPTH, feature, state},
-    control::Control,
+    control::{Control, path_of},
     ring::RingChannel,
     worker::Worker,
 };
@@ -51,12 +51,15 @@ pub struct Options {
     pub recovery: bool,
     /// Data move by user copy also where it is not needed (it is for zones).
     pub user_copy: bool,
+    /// The device belongs to the user of this process, who need not be root; beside root nobody else can open it. Such a device
+    /// cannot be recovered: `recovery` has no effect then.
+    pub unprivileged: bool,
 }
 
 impl Default for Options {
     /// One queue of 128 requests, any number, no recovery.
     fn default() -> Self {
-        Self { number: None, queues: 1, depth: 128, recovery: false, user_copy: false }
+        Self { number: None, queues: 1, depth: 128, recovery: false, user_copy: false, unprivileged: false }
     }
 }
 
@@ -90,6 +93,12 @@ impl Options {
     pub fn with_user_copy(self, user_copy: bool) -> Self {
         Self { user_copy, ..self }
     }
+
+    /// The same as a device of this process's user, or of root.
+    #[must_use]
+    pub fn with_unprivileged(self, unprivileged: bool) -> Self {
+        Self { unprivileged, ..self }
+    }
 }
 
 /// A device that is being served. Dropped without [`finish`](Self::finish), it is deleted.
@@ -122,11 +131,16 @@ impl Server {
         need(features, feature::USER_COPY, user_copy, "user copy", "6.5")?;
         need(features, feature::ZONED, zoned, "zones (CONFIG_BLK_DEV_ZONED)", "6.6")?;
         let recovery = feature::USER_RECOVERY | feature::USER_RECOVERY_REISSUE;
-        need(features, recovery, options.recovery, "user recovery", "6.1")?;
-        let mut flags = 0;
-        for (bits, wanted) in [(feature::USER_COPY, user_copy), (feature::ZONED, zoned), (recovery, options.recovery)] {
-            flags |= if wanted { bits } else { 0 };
-        }
+        let recovers = options.recovery && !options.unprivileged;
+        need(features, recovery, recovers, "user recovery", "6.1")?;
+        need(features, feature::UNPRIVILEGED_DEV, options.unprivileged, "unprivileged devices", "6.3")?;
+        let wanted = [
+            (feature::USER_COPY, user_copy),
+            (feature::ZONED, zoned),
+            (recovery, recovers),
+            (feature::UNPRIVILEGED_DEV, options.unprivileged),
+        ];
+        let flags = wanted.iter().filter(|(_, wanted)| *wanted).fold(0, |flags, (bits, _)| flags | bits);
         let wanted = DeviceRecord {
             queues: options.queues,
             depth: options.depth,
@@ -141,10 +155,12 @@ impl Server {
         if zoned && record.flags & feature::ZONED == 0 {
             return Err(UblkError::TooOld { feature: "zones (CONFIG_BLK_DEV_ZONED)", since: "6.6" });
         }
-        server.control.set_parameters(record.number, &backend.parameters(record.max_io_bytes))?;
-        server.serve(backend)?;
+        // Of an unprivileged device, the driver takes no command before the file is the user's.
+        let file = open(&record)?;
+        server.control.set_parameters(&record, &backend.parameters(record.max_io_bytes))?;
+        server.serve(file, backend)?;
         let queues = &server.queues;
-        let started = server.control.start(record.number, || all_run(queues))?;
+        let started = server.control.start(&record, || all_run(queues))?;
         if started { Ok(server) } else { Err(server.fault()) }
     }
 
@@ -156,23 +172,23 @@ impl Server {
         backend.check()?;
         let (mut control, _) = Control::open()?;
         let record = wait_for_death(&mut control, number)?;
-        if control.parameters(number)?.sectors != backend.parameters(record.max_io_bytes).sectors {
+        if control.parameters(&record)?.sectors != backend.parameters(record.max_io_bytes).sectors {
             return Err(UblkError::NotRecoverable {
                 number,
                 reason: "the file that it was made of has another size now",
             });
         }
-        control.start_recovery(number)?;
+        control.start_recovery(&record)?;
         let mut server = Self { control, record, file: None, queues: Vec::new() };
-        server.serve(backend)?;
+        server.serve(open(&record)?, backend)?;
         let queues = &server.queues;
-        let started = server.control.end_recovery(number, || all_run(queues))?;
+        let started = server.control.end_recovery(&record, || all_run(queues))?;
         if started { Ok(server) } else { Err(server.fault()) }
     }
 
     /// Starts the threads of the queues.
-    fn serve(&mut self, backend: &Backend) -> Result<(), UblkError> {
-        let file = PlainArc::new(open(character_path(self.record.number))?);
+    fn serve(&mut self, file: File, backend: &Backend) -> Result<(), UblkError> {
+        let file = PlainArc::new(file);
         self.file = Some(PlainArc::clone(&file));
         let DeviceRecord { queues, depth, max_io_bytes, flags, .. } = self.record;
         for queue in 0..queues {
@@ -227,8 +243,7 @@ impl Server {
     }
 
     fn end(&mut self) -> Result<QueueCounts, UblkError> {
-        let number = self.record.number;
-        let stopped = forgive_missing(self.control.stop(number));
+        let stopped = forgive_missing(self.control.stop(&self.record));
         let mut counts = QueueCounts::default();
         let mut fault = None;
         for (queue, thread) in (0..).zip(self.queues.drain(..)) {
@@ -249,7 +264,7 @@ impl Server {
         // The driver waits for the close of the file.
         self.file = None;
         stopped?;
-        forgive_missing(self.control.delete(number))?;
+        forgive_missing(self.control.delete(&self.record))?;
         fault.map_or(Ok(counts), Err)
     }
 }
@@ -260,7 +275,7 @@ impl Drop for Server {
             let _ = self.end();
         } else {
             // Added and never served, or deleted already.
-            let _ = self.control.delete(self.record.number);
+            let _ = self.control.delete(&self.record);
         }
     }
 }
@@ -308,20 +323,24 @@ fn wait_for_death(control: &mut Control, number: u32) -> Result<DeviceRecord, Ub
 }
 
 /// Opens the character device, which may appear a moment after the driver made it, and be busy a moment after a
-/// server's death.
-fn open(path: PathBuf) -> Result<File, UblkError> {
+/// server's death. That of an unprivileged device is root's until udev has given it to its owner.
+fn open(device: &DeviceRecord) -> Result<File, UblkError> {
+    let path = path_of(device.number);
     let end = Instant::now() + PATIENCE;
     loop {
         match OpenOptions::new().read(true).write(true).open(&path) {
             Ok(file) => return Ok(file),
-            Err(source) if Instant::now() > end => return Err(UblkError::File { path, source }),
+            Err(source) if Instant::now() > end => {
+                let unprivileged = device.flags & feature::UNPRIVILEGED_DEV != 0;
+                return Err(if unprivileged && source.kind() == io::ErrorKind::PermissionDenied {
+                    UblkError::NotOwned { path: path.into(), number: device.number }
+                } else {
+                    UblkError::File { path: path.into(), source }
+                });
+            }
             Err(_) => thread::sleep(TICK),
         }
     }
-}
-
-fn character_path(number: u32) -> PathBuf {
-    format!("/dev/ublkc{number}").into()
 }
 
 pub(crate) fn block_path(number: u32) -> PathBuf {

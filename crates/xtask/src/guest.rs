@@ -32,6 +32,9 @@ mod rounds;
 mod several;
 mod slow_card;
 mod ublk;
+mod ublk_kinds;
+mod ublk_speed;
+mod ublk_systems;
 mod unclean;
 mod varmail;
 mod zone_sizes;
@@ -116,7 +119,7 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// The tests, the longest ones first: so no processor waits long for the last one.
-const TESTS: [Test; 16] = [
+const TESTS: [Test; 18] = [
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -144,6 +147,16 @@ const TESTS: [Test; 16] = [
         "ublk",
         "devices served by f2fs ublk: data, file systems, zones, a killed server, signals, speed beside null_blk",
         ublk::run,
+    ),
+    (
+        "ublk-kinds",
+        "every kind of device of f2fs ublk: fio compares what it wrote, the device suite runs on them",
+        ublk_kinds::run,
+    ),
+    (
+        "ublk-systems",
+        "ext4, XFS, Btrfs, F2FS and zonefs on devices of f2fs ublk, with and without zones",
+        ublk_systems::run,
     ),
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
     (
@@ -176,7 +189,7 @@ const TESTS: [Test; 16] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 8] = [
+const BY_HAND: [Test; 9] = [
     (
         "devices",
         "volumes on every kind of device: rates, ageing, a crash, checks, the kernel's view (prints a table)",
@@ -196,6 +209,11 @@ const BY_HAND: [Test; 8] = [
         "nvme-tcp",
         "a volume over TCP whose target goes away: what was synced is there, what fails says so within its time",
         nvme_tcp::run,
+    ),
+    (
+        "ublk-speed",
+        "devices of f2fs ublk beside rublk's, null_blk and brd: rates, system calls for a request (prints tables)",
+        ublk_speed::run,
     ),
     (
         "zone-sizes",

@@ -18,6 +18,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("cpio", "cpio"),
     ("f2fs_io", "f2fs-tools"),
     ("xfs_io", "xfsprogs"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ext4", "e2fsprogs"),
     ("fsverity", "fsverity"),
     ("blkzone", "util-linux"),
     ("zstd", "zstd"),
@@ -27,6 +30,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("dmsetup", "dmsetup"),
     ("valgrind", "valgrind"),
     ("c++", "g++"),
+    // bindgen's libclang comes with it.
+    ("clang", "clang"),
     ("git", "git"),
     ("sqlite3", "sqlite3"),
     ("tar", "tar"),
@@ -38,6 +43,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("postmark", "postmark"),
     ("pgbench", "postgresql"),
     ("runuser", "util-linux"),
+    ("setpriv", "util-linux"),
 ];
 
 /// Programs for the tests on this machine, without the guest tests.

@@ -15,6 +15,7 @@ use super::overlay::Overlay;
 use super::state::State;
 use super::tables::{Tables, bitmaps};
 use super::zoned::Sections;
+use crate::pack::slack_segments;
 
 /// The blocks of a segment that were reached.
 #[derive(Clone, Copy, Debug)]
@@ -281,8 +282,7 @@ fn write_pack(
     let most = u64::from(geometry.main_segments.saturating_sub(overprovision)) * segment;
     let valid_blocks = state.blocks.len() as u64 + state.reserved;
     let mut user_blocks = header.user_block_count.get();
-    let slack = (u64::from(geometry.segs_per_sec) * u64::from(geometry.secs_per_zone) - 1) * segment;
-    if user_blocks == 0 || user_blocks > most + slack || user_blocks < valid_blocks {
+    if user_blocks == 0 || user_blocks > most + slack_segments(geometry) * segment || user_blocks < valid_blocks {
         user_blocks = most;
     }
     let free = |nid: &u32| tables.nat.get(Nid(*nid)).block_addr.get() == 0;

@@ -28,6 +28,28 @@ fn fresh_volumes_are_clean() {
     }
 }
 
+/// On one device, mkfs.f2fs counts the zone in front of the volume's first segment as the users'.
+#[test]
+fn the_zone_in_front_is_the_users() {
+    let image = image::fresh(512 * MIB, &["-s", "4"]);
+    for copy in 0..2 {
+        image.edit_superblock(copy, |sb| sb.feature = (sb.feature.get() | Features::BLKZONED.0).into());
+    }
+    let geometry = image.geometry.clone();
+    let segments = |count: u32| u64::from(count) * 512;
+    image.edit_checkpoint(|cp| {
+        let main = geometry.main_segments - cp.header.overprov_segment_count.get();
+        cp.header.user_block_count = segments(main + geometry.segs_per_sec).into();
+    });
+    let report = image.check();
+    assert!(report.is_clean(), "{report}");
+    // With an incomplete last zone as well, one segment less than two zones.
+    image.edit_checkpoint(|cp| {
+        cp.header.user_block_count = (cp.header.user_block_count.get() + segments(geometry.segs_per_sec)).into();
+    });
+    assert!(!image.check().is_clean());
+}
+
 #[test]
 fn a_populated_volume_is_clean() {
     let image = image::populated();

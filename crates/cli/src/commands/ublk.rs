@@ -66,7 +66,9 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         .with_number(args.number)
         .with_queues(args.queues)
         .with_depth(args.depth)
-        .with_recovery(args.kind.file.is_some());
+        .with_recovery(args.kind.file.is_some())
+        .with_user_copy(args.user_copy)
+        .with_unprivileged(args.unprivileged || !rustix::process::geteuid().is_root());
     let server = Server::add(&backend, options).map_err(CliError::new)?;
     log.keep();
     serve(server)
@@ -187,13 +189,15 @@ fn list(json: bool) -> Result<(), CliError> {
             let value = json!({
                 "path": path, "number": device.number, "state": state, "server": device.server, "queues": device.queues,
                 "depth": device.depth, "bytes": bytes, "zoned": device.zoned, "recoverable": device.recoverable,
+                "owner": device.owner,
             });
             writeln!(out, "{value}")?;
         } else {
             let zoned = if device.zoned { " zoned" } else { "" };
+            let owner = device.owner.map_or(String::new(), |user| format!(", of user {user}"));
             writeln!(
                 out,
-                "{path} {} {state}{zoned}, {} queues of {}, process {}",
+                "{path} {} {state}{zoned}, {} queues of {}, process {}{owner}",
                 human(bytes),
                 device.queues,
                 device.depth,

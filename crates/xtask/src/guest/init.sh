@@ -17,6 +17,10 @@ while read -r module parameters; do
     insmod "/modules/$module.ko" $parameters || die "cannot load the module $module"
 done < /modules/order
 mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 share /share || die "cannot mount the share"
+# Modules of this boot alone; what they need may be loaded already.
+while read -r module; do
+    [ -e "/sys/module/$module" ] || insmod "/share/modules/$module.ko" || die "cannot load the module $module"
+done < /share/modules/order
 cp /share/bin/* /bin/ 2>/dev/null
 chmod +x /bin/*
 echo started > /share/started || die "cannot write to the share"

@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 
 use super::initrd;
 use super::kernel::Kernel;
+use super::modules::ModuleTree;
 use crate::Result;
 
 /// How long a boot may take until the script starts. Five seconds on an idle machine; this is for a loaded one.
@@ -78,13 +79,14 @@ impl Guest {
 
     /// Describes a boot. `name` names its directory.
     pub(crate) fn boot(&self, name: &str) -> Boot<'_> {
-        let (disks, programs, files) = (Vec::new(), Vec::new(), Vec::new());
+        let (disks, programs, files, modules) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Boot {
             guest: self,
             name: name.to_owned(),
             disks,
             programs,
             files,
+            modules,
             processors: 1,
             memory: MEMORY,
             persistent: 0,
@@ -101,6 +103,8 @@ pub(crate) struct Boot<'a> {
     programs: Vec<PathBuf>,
     /// Files for the share.
     files: Vec<PathBuf>,
+    /// Modules of the kernel beside those that every guest loads.
+    modules: Vec<&'static str>,
     processors: u32,
     /// MiB.
     memory: u64,
@@ -147,6 +151,12 @@ impl Boot<'_> {
     /// Puts a file into the share, `/share/NAME` in the guest, which only reads it.
     pub(crate) fn carry(mut self, file: &Path) -> Self {
         self.files.push(file.to_owned());
+        self
+    }
+
+    /// Loads modules of the kernel, and what they need, beside those that every guest loads.
+    pub(crate) fn modules(mut self, names: &[&'static str]) -> Self {
+        self.modules.extend(names);
         self
     }
 
@@ -206,6 +216,7 @@ impl Boot<'_> {
             // Large ones are not copied.
             fs::hard_link(file, share.join(name)).with_context(|| format!("cannot share {}", file.display()))?;
         }
+        self.share_modules(&share.join("modules"))?;
         fs::write(share.join("script"), script)?;
         let console = home.join("console");
         let start = Instant::now();
@@ -231,6 +242,18 @@ impl Boot<'_> {
                 Err(_) => Err(Failure::Late(format!("the guest died without an exit status{}", told()))),
             },
         })
+    }
+
+    /// Puts this boot's own modules and the order of their loading into a directory.
+    fn share_modules(&self, home: &Path) -> Result<()> {
+        fs::create_dir_all(home)?;
+        let mut order = String::new();
+        for module in ModuleTree::index(&self.guest.kernel.modules)?.load_order(&self.modules)? {
+            fs::write(home.join(format!("{}.ko", module.name)), &module.object)?;
+            order += &format!("{}\n", module.name);
+        }
+        fs::write(home.join("order"), order)?;
+        Ok(())
     }
 
     fn command(&self, share: &Path, console: &Path) -> Command {

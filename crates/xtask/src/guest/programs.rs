@@ -74,9 +74,13 @@ pub(super) const LOADER: &str = "ld-linux-x86-64.so.2";
 
 /// A program with its loader and libraries: the guest has none.
 pub(super) fn dynamic(program: &str) -> Result<Vec<PathBuf>> {
-    let path = tools::find(program).with_context(|| format!("{program} is not installed"))?;
-    let needed = process::output(Command::new("ldd").arg(&path))?;
+    with_libraries(&tools::find(program).with_context(|| format!("{program} is not installed"))?)
+}
+
+/// The same for the program of this path.
+pub(super) fn with_libraries(path: &Path) -> Result<Vec<PathBuf>> {
+    let needed = process::output(Command::new("ldd").arg(path))?;
     let needed = String::from_utf8_lossy(&needed);
     let files = needed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from);
-    Ok(std::iter::once(path.clone()).chain(files).collect())
+    Ok(std::iter::once(path.to_owned()).chain(files).collect())
 }

@@ -1,6 +1,6 @@
 //! Block devices served by `f2fs ublk` in the guest: data through the kernel's block layer, file systems on them, zones
 //! beside `null_blk`'s, a server that is killed under load and its successor, devices that are slow, that fail, and
-//! that log their changes, and servers that are told to stop.
+//! that log their changes, servers that are told to stop, and devices of a user who is not root.
 
 use std::time::Duration;
 
@@ -15,12 +15,13 @@ const LIMIT: Duration = Duration::from_secs(3600);
 const SCRIPT: &str = include_str!("ublk.sh");
 
 /// The parts of the script, as each says at its end.
-const PARTS: [&str; 8] = ["refusals", "memory", "file system", "zones", "recovery", "laboratory", "stop", "speed"];
+const PARTS: [&str; 9] =
+    ["refusals", "unprivileged", "memory", "file system", "zones", "recovery", "laboratory", "stop", "speed"];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let mut boot = bench.guest.boot("ublk").processors(2);
     let mut files = Vec::new();
-    for program in ["fio", "blkzone", "mkfs.f2fs", "mkfs.ext4"] {
+    for program in ["fio", "blkzone", "mkfs.f2fs", "mkfs.ext4", "setpriv"] {
         files.extend(dynamic(program)?);
     }
     files.sort();

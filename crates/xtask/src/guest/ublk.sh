@@ -18,7 +18,64 @@ grep -q "no ublk device 77" /tmp/said
 if f2fs ublk add --zoned 64M:3M 2> /tmp/said; then exit 1; fi
 cat /tmp/said
 grep -q "power of two" /tmp/said
+if f2fs ublk add --zoned 8M:1M,conventional=8 2> /tmp/said; then exit 1; fi
+cat /tmp/said
+grep -q "all 8 zones are conventional" /tmp/said
 echo "== refusals: ok"
+
+echo "== unprivileged"
+# user COMMAND...: as somebody who is not root. In /bin is the setpriv of busybox, which cannot do that.
+user() {
+    $LOADER /share/bin/setpriv --reuid 1000 --regid 1000 --clear-groups "$@"
+}
+if user f2fs ublk add --memory 16M 2> /tmp/said; then exit 1; fi
+cat /tmp/said
+grep -q "udev rule" /tmp/said
+# What udev does: the control is everybody's, the files of a device are its owner's.
+chmod 666 /dev/ublk-control
+given() {
+    for attempt in $(seq 100); do
+        [ -e $1 ] && break
+        usleep 50000
+    done
+    chown 1000:1000 $1
+}
+given /dev/ublkc0 &
+device=$(user f2fs ublk add --memory 16M --queues 2)
+given $device
+user f2fs ublk list --json | grep -q '"owner":1000'
+user $fio --name=verify --filename=$device --rw=randwrite --bs=4k-64k --size=8m --direct=1 --ioengine=psync --verify=crc32c $quiet > /tmp/fio
+# Beside root nobody else can open it, whatever the mode of its file.
+chmod 666 $device
+if $LOADER /share/bin/setpriv --reuid 1001 --regid 1001 --clear-groups dd if=$device of=/dev/null count=1 2> /tmp/said; then
+    exit 1
+fi
+grep -q "not permitted" /tmp/said
+dd if=$device of=/dev/null bs=4096 count=1 2> /dev/null
+# A device of root is not the user's to see or to delete.
+other=$(f2fs ublk add --memory 16M)
+user f2fs ublk list --json | wc -l | grep -qx 1
+if user f2fs ublk delete ${other#/dev/ublkb} 2> /tmp/said; then exit 1; fi
+cat /tmp/said
+grep -q "permission denied" /tmp/said
+user f2fs ublk delete ${device#/dev/ublkb}
+gone $device
+# Without udev, the device stays behind, and root deletes it.
+if user f2fs ublk add --memory 16M --number 5 2> /tmp/said; then exit 1; fi
+cat /tmp/said
+grep -q "root can delete ublk device 5" /tmp/said
+f2fs ublk delete 5
+gone /dev/ublkc5
+f2fs ublk delete ${other#/dev/ublkb}
+gone $other
+chmod 600 /dev/ublk-control
+# Root makes such devices, too.
+device=$(f2fs ublk add --zoned 16M:1M --unprivileged)
+f2fs ublk list --json | grep -q '"owner":0'
+$blkzone report $device | grep -c "1(em)" | grep -qx 16
+f2fs ublk delete ${device#/dev/ublkb}
+gone $device
+echo "== unprivileged: ok"
 
 echo "== memory"
 device=$(f2fs ublk add --memory 256M --queues 2 --depth 32)

@@ -1,0 +1,44 @@
+//! Every kind of device of `f2fs ublk`: memory, a file, zones with less capacity than size, conventional zones, user copy,
+//! slow ones, such with faults, recorded ones. fio writes, reads and compares on each, and the test suite of block devices
+//! runs on each that takes writes anywhere.
+
+use std::time::Duration;
+
+use anyhow::{bail, ensure};
+
+use super::programs::{self, LOADER, dynamic};
+use super::{Bench, Outcome, judge};
+use crate::Result;
+
+const LIMIT: Duration = Duration::from_secs(1800);
+const SCRIPT: &str = include_str!("ublk-kinds.sh");
+/// The parts of the script, as each says at its end.
+const PARTS: [&str; 8] = ["memory", "file", "zones", "conventional zones", "user copy", "slow", "faults", "recorded"];
+/// The kinds that the test suite runs on.
+const SUITES: usize = 6;
+
+pub(super) fn run(bench: &Bench) -> Result<Outcome> {
+    let promises = programs::test(&bench.cache, "f2fs-uring", "promises")?;
+    let mut boot = bench.guest.boot("ublk-kinds").processors(2).program(&promises);
+    for file in dynamic("fio")? {
+        boot = boot.program(&file);
+    }
+    let size = if bench.quick { "4m" } else { "32m" };
+    let script = format!("LOADER='/bin/{LOADER} --library-path /bin'\nSIZE={size}\n{SCRIPT}");
+    let output = boot.run(&script, LIMIT)?;
+    judge::succeeded_with_refusals(&output)?;
+    for part in PARTS {
+        if !output.log.contains(&format!("== {part}: ok")) {
+            bail!("the part `{part}` did not happen:\n{}", output.log.trim());
+        }
+    }
+    let suites: Vec<&str> = output.log.lines().filter(|line| line.starts_with("promises ")).collect();
+    for line in &suites {
+        println!("    {line}");
+    }
+    ensure!(
+        suites.len() == SUITES && !suites.iter().any(|line| line.ends_with(" 0 tests")),
+        "the suite ran on {suites:?}"
+    );
+    Ok(Outcome { wall: output.wall, remark: format!("{} kinds, the device suite on {SUITES}", PARTS.len()) })
+}
