@@ -116,7 +116,12 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// The tests, the longest ones first: so no processor waits long for the last one.
-const TESTS: [Test; 16] = [
+const TESTS: [Test; 17] = [
+    (
+        "devices",
+        "volumes on every kind of device: rates, ageing, a crash, checks, the kernel's view (prints a table)",
+        devices::run,
+    ),
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -176,12 +181,7 @@ const TESTS: [Test; 16] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 8] = [
-    (
-        "devices",
-        "volumes on every kind of device: rates, ageing, a crash, checks, the kernel's view (prints a table)",
-        devices::run,
-    ),
+const BY_HAND: [Test; 7] = [
     (
         "first-sync",
         "the first fsync after a checkpoint in Linux's F2FS does not wait for its node: traces, times, dm-log-writes",
