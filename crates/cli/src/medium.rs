@@ -139,6 +139,7 @@ pub(crate) fn create(image: &Path, bytes: u64) -> Result<Arc<dyn BlockDevice>, C
 fn open_volume(image: &Path, read_only: bool, how: &OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
     let first = open(image, read_only, *how)?;
     let others = &choice().others;
+    each_once(image)?;
     // The other devices have no superblock: the first one's says what their last blocks are.
     let open_other = if is_zoned(&*first) == Some(true) { open } else { open_plain };
     let assembled =
@@ -164,6 +165,12 @@ fn open_volume(image: &Path, read_only: bool, how: &OpenOptions) -> Result<Arc<d
     }
 }
 
+/// The image and the devices of `--device` are different ones.
+fn each_once(image: &Path) -> Result<(), CliError> {
+    let paths = std::iter::once(image).chain(choice().others.iter().map(PathBuf::as_path));
+    f2fs::uring::each_once(paths).map_err(|error| cannot_open(&error))
+}
+
 /// All devices that the command line names, for a new volume.
 pub(crate) fn whole(image: &Path) -> Result<Arc<dyn BlockDevice>, CliError> {
     let first = open(image, false, OpenOptions::new())?;
@@ -171,6 +178,7 @@ pub(crate) fn whole(image: &Path) -> Result<Arc<dyn BlockDevice>, CliError> {
     if others.is_empty() {
         return Ok(first);
     }
+    each_once(image)?;
     let mut devices = vec![first];
     for other in others {
         devices.push(open(other, false, OpenOptions::new())?);

@@ -132,14 +132,17 @@ fn devices_that_are_not_the_volumes_are_refused_and_nothing_is_written() {
         (pick(&[0, 1]), "1 of the 2 others were given"),
         (pick(&[0, 1, 2, 3]), "3 of the 2 others were given"),
         (pick(&[0, 1, 3]), "has 8192 blocks, not the 16384 that it should have"),
-        (pick(&[0, 1, 1]), "in use by this process"),
-        (pick(&[0, 0, 1]), "in use by this process"),
+        (pick(&[0, 1, 1]), "is given twice"),
+        (pick(&[0, 0, 1]), "is given twice"),
         (pick(&[0, 2, 1]), "is not the volume's, or not in its place"),
         (pick(&[1, 0, 2]), "not an F2FS volume"),
         (vec![disks[0].clone(), disks[1].clone(), place.path("missing")], "no such file or device"),
     ] {
         fail(on(&["mkdir"], &given).arg("/new"), 1, word);
     }
+    // Readers do not lock each other out.
+    fail(&mut on(&["ls"], &pick(&[0, 1, 1])), 1, "is given twice");
+    fail(&mut on(&["ls"], &pick(&[0, 0, 1])), 1, "is given twice");
     fail(&mut on(&["check"], &pick(&[0])), 8, "the volume lies on 3 devices");
     fail(&mut on(&["inspect"], &pick(&[0])), 1, "the volume lies on 3 devices");
     let single = common::formatted(&place);

@@ -85,10 +85,12 @@ impl FileSystem {
     /// if what is there cannot be opened as a file system: see [`FileSystem::open`].
     pub fn open_path(path: impl AsRef<Path>, options: Options) -> Result<FileSystem, ImageError> {
         let how = OpenOptions::new().read_only(options.volume.read_only);
+        let path = path.as_ref();
         let first = f2fs_uring::open(path, how)?;
         if options.devices.is_empty() {
             return Ok(FileSystem::open(first, options)?);
         }
+        f2fs_uring::each_once(std::iter::once(path).chain(options.devices.iter().map(AsRef::as_ref)))?;
         let others = options.devices.len();
         let open = |index: usize, _: &VolumeDevice| -> Result<PlainArc<dyn BlockDevice>, OpenError> {
             f2fs_uring::open(&options.devices[index - 1], how)

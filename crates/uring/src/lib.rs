@@ -158,6 +158,7 @@ mod table;
 mod target;
 mod thread_ring;
 mod traffic;
+mod twice;
 mod zones;
 
 pub use device::UringDevice;
@@ -165,6 +166,7 @@ pub use lock::Holder;
 pub use nvme::{NvmeDevice, open};
 use options::Polling;
 pub use options::{Direct, Engine, OpenError, OpenOptions};
+pub use twice::each_once;
 
 /// The example of this crate's README, so that it is compiled and run.
 #[cfg(doctest)]

@@ -156,6 +156,12 @@ pub enum OpenError {
         /// By whom, as far as that is known: not for a mount, nor for a process in another PID namespace.
         holder: Option<Holder>,
     },
+    /// It is among the devices of the same volume already. See [`each_once`](crate::each_once()).
+    #[error("{}: is given twice", .path.display())]
+    Twice {
+        /// The later path.
+        path: PathBuf,
+    },
     /// A file with a loop device on it that is mounted, where writing was asked for.
     #[error("{}: mounted by way of {}", .path.display(), .through.display())]
     Mounted {
@@ -249,7 +255,7 @@ impl OpenError {
         match self {
             Self::AlreadyOpen { .. } | Self::Mounted { .. } => io::ErrorKind::ResourceBusy,
             Self::ReadOnly { .. } => io::ErrorKind::ReadOnlyFilesystem,
-            Self::NotADevice { .. } | Self::TooSmall { .. } => io::ErrorKind::InvalidInput,
+            Self::NotADevice { .. } | Self::TooSmall { .. } | Self::Twice { .. } => io::ErrorKind::InvalidInput,
             Self::DirectRefused { .. }
             | Self::NoIoUring { .. }
             | Self::NoPolling { .. }

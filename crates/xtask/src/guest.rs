@@ -119,7 +119,12 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// The tests, the longest ones first: so no processor waits long for the last one.
-const TESTS: [Test; 18] = [
+const TESTS: [Test; 19] = [
+    (
+        "devices",
+        "volumes on every kind of device: rates, ageing, a crash, checks, the kernel's view (prints a table)",
+        devices::run,
+    ),
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -189,12 +194,7 @@ const TESTS: [Test; 18] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 9] = [
-    (
-        "devices",
-        "volumes on every kind of device: rates, ageing, a crash, checks, the kernel's view (prints a table)",
-        devices::run,
-    ),
+const BY_HAND: [Test; 8] = [
     (
         "first-sync",
         "the first fsync after a checkpoint in Linux's F2FS does not wait for its node: traces, times, dm-log-writes",

@@ -17,23 +17,43 @@ use crate::Result;
 const LIMIT: Duration = Duration::from_secs(3000);
 const SCRIPT: &str = include_str!("devices.sh");
 
-/// Serial number, bus, MiB.
-const DISKS: [(&str, Bus, u64); 11] = [
-    ("small", Bus::Nvme, 192),
-    ("large", Bus::Nvme4096, 192),
-    ("through", Bus::Nvme, 192),
-    ("exported", Bus::VirtioBlk, 192),
-    ("first", Bus::Nvme, 64),
-    ("second", Bus::Nvme, 64),
-    ("third", Bus::Nvme, 64),
+/// Serial number, bus, MiB, and MiB in the quick form.
+const DISKS: [(&str, Bus, [u64; 2]); 11] = [
+    ("small", Bus::Nvme, [192, 64]),
+    ("large", Bus::Nvme4096, [192, 64]),
+    ("through", Bus::Nvme, [192, 64]),
+    ("exported", Bus::VirtioBlk, [192, 96]),
+    ("first", Bus::Nvme, [64, 32]),
+    ("second", Bus::Nvme, [64, 16]),
+    ("third", Bus::Nvme, [64, 16]),
     // The beginning of a volume on zones.
-    ("front-512", Bus::Nvme, 64),
-    ("zones-512", Bus::NvmeZoned(512), 256),
-    ("front-4096", Bus::Nvme4096, 64),
-    ("zones-4096", Bus::NvmeZoned(4096), 256),
+    ("front-512", Bus::Nvme, [64, 64]),
+    ("zones-512", Bus::NvmeZoned(512), [256, 96]),
+    ("front-4096", Bus::Nvme4096, [64, 64]),
+    ("zones-4096", Bus::NvmeZoned(4096), [256, 96]),
 ];
 
-/// The volumes; the first is what the others are compared with.
+/// How much is done on each volume, and on how many of them.
+struct Scale {
+    volumes: usize,
+    /// MiB of persistent memory, and of the volume in a file there.
+    memory: u32,
+    mapped: u32,
+    /// Operations of each measurement.
+    operations: u32,
+    /// How full an aged volume is, and how much of it is overwritten. Partial cleaning begins when free segments are few,
+    /// and section cleaning takes over when they are fewer: on a small volume little lies between the two.
+    fill: f64,
+    turnover: f64,
+    /// Files that are synced before the process is killed.
+    synced: u32,
+}
+
+const FULL: Scale =
+    Scale { volumes: 9, memory: 256, mapped: 176, operations: 3000, fill: 0.9, turnover: 1.0, synced: 200 };
+const QUICK: Scale = Scale { volumes: 8, memory: 96, mapped: 64, operations: 40, fill: 0.7, turnover: 1.0, synced: 10 };
+
+/// The volumes; the first is what the others are compared with. The last is not in the quick form.
 const VOLUMES: [&str; 9] = [
     "nvme-512",
     "nvme-4096",
@@ -41,13 +61,14 @@ const VOLUMES: [&str; 9] = [
     "pmem-block",
     "pmem-memory",
     "zns-512",
-    "zns-4096",
     "three-nvme",
     "nvme-tcp",
+    "zns-4096",
 ];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
-    let mut boot = bench.guest.boot("devices").processors(2).persistent_memory(256);
+    let scale = if bench.quick { QUICK } else { FULL };
+    let mut boot = bench.guest.boot("devices").processors(2).persistent_memory(scale.memory);
     let mut files = dynamic("fsck.f2fs")?;
     files.extend(dynamic("mkfs.ext4")?);
     files.sort();
@@ -57,18 +78,21 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     }
     for (name, bus, mib) in DISKS {
         let image = bench.image(&format!("devices-{name}"));
-        File::create(&image)?.set_len(mib << 20)?;
+        File::create(&image)?.set_len(mib[usize::from(bench.quick)] << 20)?;
         boot = boot.disk(&image, bus, name);
     }
-    let (operations, turnover, synced) = if bench.quick { (40, 0.8, 10) } else { (3000, 1.0, 200) };
+    let Scale { volumes, mapped, operations, fill, turnover, synced, .. } = scale;
+    let volumes = &VOLUMES[..volumes];
+    let zones = if volumes.contains(&"zns-4096") { "512 4096" } else { "512" };
     let script = format!(
-        "LOADER='/bin/{LOADER} --library-path /bin'\nOPERATIONS={operations}\nTURNOVER={turnover}\nSYNCED={synced}\n{SCRIPT}"
+        "LOADER='/bin/{LOADER} --library-path /bin'\nZONES='{zones}'\nMAPPED={mapped}\nOPERATIONS={operations}\n\
+         FILL={fill}\nTURNOVER={turnover}\nSYNCED={synced}\n{SCRIPT}"
     );
     let output = boot.run(&script, LIMIT)?;
     judge::succeeded(&output)?;
     let mut rates = Rates::new();
     let mut paths = 0;
-    for name in VOLUMES {
+    for name in volumes {
         if !output.log.contains(&format!("{name}: ok")) {
             bail!("{name} did not happen:\n{}", output.log.trim());
         }
@@ -81,8 +105,8 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     for line in output.log.lines().filter(|line| line.contains(" blocks overwritten, ")) {
         println!("    {line}");
     }
-    print!("{}", table(&rates)?);
-    Ok(Outcome { wall: output.wall, remark: format!("{paths} paths on {} kinds of devices", VOLUMES.len()) })
+    print!("{}", table(volumes, &rates)?);
+    Ok(Outcome { wall: output.wall, remark: format!("{paths} paths on {} kinds of devices", volumes.len()) })
 }
 
 /// Operations a second, by what was measured and the volume.
@@ -98,16 +122,16 @@ fn parse(csv: &str, rates: &mut Rates) -> Result<()> {
 }
 
 /// A column for each measurement, a line for each volume: its rate by the first volume's.
-fn table(rates: &Rates) -> Result<String> {
+fn table(volumes: &[&str], rates: &Rates) -> Result<String> {
     let mut table = format!("  {:14}", "");
     for what in rates.keys() {
         table += &format!(" {what:>15}");
     }
-    for (index, name) in VOLUMES.iter().enumerate() {
+    for (index, name) in volumes.iter().enumerate() {
         table += &format!("\n  {name:14}");
         for (what, by_name) in rates {
             let rate = |name: &str| by_name.get(name).with_context(|| format!("{what} on {name} was not measured"));
-            let (rate, first) = (rate(name)?, rate(VOLUMES[0])?);
+            let (rate, first) = (rate(name)?, rate(volumes[0])?);
             table += &if index == 0 { format!(" {rate:>13.0}/s") } else { format!(" {:>15.2}", rate / first) };
         }
     }
@@ -124,7 +148,7 @@ mod tests {
         for (number, name) in VOLUMES.iter().enumerate() {
             parse(&format!("{name},sync,{}\n", 100 * (number + 1)), &mut rates).unwrap();
         }
-        let table = table(&rates).unwrap();
+        let table = table(&VOLUMES, &rates).unwrap();
         assert!(table.contains("nvme-512                 100/s\n"), "{table}");
         assert!(table.contains("nvme-4096                 2.00\n"), "{table}");
         assert!(parse("a,b", &mut rates).is_err());

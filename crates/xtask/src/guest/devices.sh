@@ -19,7 +19,8 @@ volume() {
     name=$1 device=$2
     shift 2
     echo "== $name"
-    guest-agent rates "$@" --name $name --operations $OPERATIONS --turnover $TURNOVER --csv /share/$name.csv
+    guest-agent rates "$@" --name $name --operations $OPERATIONS --fill $FILL --turnover $TURNOVER \
+        --csv /share/$name.csv
     sound $device "$@"
     rm -f /tmp/synced
     guest-agent endure "$@" --synced /tmp/synced &
@@ -47,7 +48,7 @@ disk=$(device through)
 volume pass-through $disk /dev/ng${disk#/dev/nvme}
 volume pmem-block /dev/pmem0 /dev/pmem0
 
-for sector in 512 4096; do
+for sector in $ZONES; do
     front=$(device front-$sector)
     volume zns-$sector $front $front --device $(device zones-$sector)
 done
@@ -57,7 +58,7 @@ volume three-nvme $first $first --device $(device second) --device $(device thir
 mkdir /tmp/dax
 $LOADER /bin/mkfs.ext4 -q -F -b 4096 -m 0 /dev/pmem0
 mount -t ext4 -o dax=always /dev/pmem0 /tmp/dax
-dd if=/dev/zero of=/tmp/dax/volume bs=1M count=176 2> /dev/null
+dd if=/dev/zero of=/tmp/dax/volume bs=1M count=$MAPPED 2> /dev/null
 volume pmem-memory /tmp/dax/volume /tmp/dax/volume --pmem
 umount /tmp/dax
 
