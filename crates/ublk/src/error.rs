@@ -32,6 +32,9 @@ pub enum UblkError {
         /// The device, which this process cannot delete.
         number: u32,
     },
+    /// A device of a user who is not root cannot have zones, nor move data by user copy.
+    #[error("zones and user copy are for root alone: the kernel makes no such device for other users")]
+    RootAlone,
     /// The driver is there and lacks something that is needed.
     #[error("this kernel's ublk driver has no {feature}, which needs Linux {since}")]
     TooOld {

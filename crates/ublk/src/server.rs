@@ -51,8 +51,9 @@ pub struct Options {
     pub recovery: bool,
     /// Data move by user copy also where it is not needed (it is for zones).
     pub user_copy: bool,
-    /// The device belongs to the user of this process, who need not be root; beside root nobody else can open it. Such a device
-    /// cannot be recovered: `recovery` has no effect then.
+    /// This process need not be root: the device belongs to its user, and beside root nobody else can open it. It
+    /// cannot be recovered: `recovery` has no effect then. Of a process that is root, the device is root's all the
+    /// same.
     pub unprivileged: bool,
 }
 
@@ -94,7 +95,7 @@ impl Options {
         Self { user_copy, ..self }
     }
 
-    /// The same as a device of this process's user, or of root.
+    /// The same as a device of this process's user.
     #[must_use]
     pub fn with_unprivileged(self, unprivileged: bool) -> Self {
         Self { unprivileged, ..self }
@@ -128,6 +129,9 @@ impl Server {
         let (mut control, features) = Control::open()?;
         let zoned = backend.zoned().is_some();
         let user_copy = zoned || options.user_copy;
+        if user_copy && options.unprivileged {
+            return Err(UblkError::RootAlone);
+        }
         need(features, feature::USER_COPY, user_copy, "user copy", "6.5")?;
         need(features, feature::ZONED, zoned, "zones (CONFIG_BLK_DEV_ZONED)", "6.6")?;
         let recovery = feature::USER_RECOVERY | feature::USER_RECOVERY_REISSUE;

@@ -80,10 +80,6 @@ pub(crate) struct AddArgs {
     /// Move data by system calls of the server, as for zones, and not by the driver.
     #[arg(long)]
     pub(crate) user_copy: bool,
-    /// Make it a device that only this user and root can open, as a user who is not root always does. It cannot be
-    /// recovered.
-    #[arg(long)]
-    pub(crate) unprivileged: bool,
     /// Serve it in this process, until a signal comes.
     #[arg(long)]
     pub(crate) foreground: bool,

@@ -68,7 +68,7 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         .with_depth(args.depth)
         .with_recovery(args.kind.file.is_some())
         .with_user_copy(args.user_copy)
-        .with_unprivileged(args.unprivileged || !rustix::process::geteuid().is_root());
+        .with_unprivileged(!rustix::process::geteuid().is_root());
     let server = Server::add(&backend, options).map_err(CliError::new)?;
     log.keep();
     serve(server)
