@@ -49,6 +49,9 @@ pub(crate) struct Args {
     /// How much of an aged volume is overwritten, in multiples of its size.
     #[arg(long, default_value_t = 1.0)]
     turnover: f64,
+    /// Content if blocks were moved by any cleaning: a small volume may find no work for the partial one.
+    #[arg(long)]
+    any_cleaning: bool,
     /// Writes `name,what,operations a second` to this file, a line for each measurement.
     #[arg(long)]
     csv: PathBuf,
@@ -83,10 +86,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let report = age(&Arc::new(device), &options, &plan)?;
     say("overwrite aged", report.updates as f64 / seconds(report.elapsed))?;
     // Logs on zones never write into holes: whole zones are emptied.
-    let (cleaning, moved) = if zoned {
-        ("cleaning of zones", report.written.moved_data_blocks)
-    } else {
-        ("partial cleaning", report.written.rewritten_blocks + report.written.precleaned_blocks)
+    let of_sections = report.written.moved_data_blocks;
+    let partly = report.written.rewritten_blocks + report.written.precleaned_blocks;
+    let (cleaning, moved) = match (zoned, args.any_cleaning) {
+        (true, _) => ("cleaning of zones", of_sections),
+        (false, true) => ("cleaning", partly + of_sections),
+        (false, false) => ("partial cleaning", partly),
     };
     ensure!(moved > 0, "{cleaning} moved nothing: {:?}", report.written);
     println!("{}: {} blocks overwritten, {moved} moved by {cleaning}", args.name, report.updates);
@@ -161,6 +166,7 @@ mod tests {
             operations: 20,
             fill,
             turnover,
+            any_cleaning: false,
             csv: dir.path().join("csv"),
         };
         let error = run(&args(0.2, 0.05)).unwrap_err().to_string();

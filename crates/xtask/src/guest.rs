@@ -119,7 +119,7 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// The tests, the longest ones first: so no processor waits long for the last one.
-const TESTS: [Test; 19] = [
+const TESTS: [Test; 17] = [
     (
         "devices",
         "volumes on every kind of device: rates, ageing, a crash, checks, the kernel's view (prints a table)",
@@ -153,16 +153,6 @@ const TESTS: [Test; 19] = [
         "devices served by f2fs ublk: data, file systems, zones, a killed server, signals, speed beside null_blk",
         ublk::run,
     ),
-    (
-        "ublk-kinds",
-        "every kind of device of f2fs ublk: fio compares what it wrote, the device suite runs on them",
-        ublk_kinds::run,
-    ),
-    (
-        "ublk-systems",
-        "ext4, XFS, Btrfs, F2FS and zonefs on devices of f2fs ublk, with and without zones",
-        ublk_systems::run,
-    ),
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
     (
         "features",
@@ -194,7 +184,17 @@ const TESTS: [Test; 19] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 8] = [
+const BY_HAND: [Test; 10] = [
+    (
+        "ublk-kinds",
+        "every kind of device of f2fs ublk: fio compares what it wrote, the device suite runs on them",
+        ublk_kinds::run,
+    ),
+    (
+        "ublk-systems",
+        "ext4, XFS, Btrfs, F2FS and zonefs on devices of f2fs ublk, with and without zones",
+        ublk_systems::run,
+    ),
     (
         "first-sync",
         "the first fsync after a checkpoint in Linux's F2FS does not wait for its node: traces, times, dm-log-writes",

@@ -84,9 +84,10 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let Scale { volumes, mapped, operations, fill, turnover, synced, .. } = scale;
     let volumes = &VOLUMES[..volumes];
     let zones = if volumes.contains(&"zns-4096") { "512 4096" } else { "512" };
+    let cleaning = if bench.quick { "--any-cleaning" } else { "" };
     let script = format!(
         "LOADER='/bin/{LOADER} --library-path /bin'\nZONES='{zones}'\nMAPPED={mapped}\nOPERATIONS={operations}\n\
-         FILL={fill}\nTURNOVER={turnover}\nSYNCED={synced}\n{SCRIPT}"
+         FILL={fill}\nTURNOVER={turnover}\nCLEANING={cleaning}\nSYNCED={synced}\n{SCRIPT}"
     );
     let output = boot.run(&script, LIMIT)?;
     judge::succeeded(&output)?;

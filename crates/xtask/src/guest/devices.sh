@@ -19,7 +19,7 @@ volume() {
     name=$1 device=$2
     shift 2
     echo "== $name"
-    guest-agent rates "$@" --name $name --operations $OPERATIONS --fill $FILL --turnover $TURNOVER \
+    guest-agent rates "$@" --name $name --operations $OPERATIONS --fill $FILL --turnover $TURNOVER $CLEANING \
         --csv /share/$name.csv
     sound $device "$@"
     rm -f /tmp/synced
