@@ -48,12 +48,14 @@ pub(crate) fn laid_out(recorder: &Arc<RecordingDevice>) -> Result<Arc<dyn BlockD
     }
 }
 
-/// These options, with the journal that lies behind the volume, if there is one.
+/// These options, with the journal that lies behind the volume, if there is one. As much data may wait in memory as the
+/// volume's own options say.
 pub(crate) fn with_journal(recorder: &Arc<RecordingDevice>, options: &Options) -> Result<Options, &'static str> {
     let options = options.clone();
     let Some(medium) = journal(recorder)? else { return Ok(options) };
     let mode = if has_data(&recorder.snapshot()) { JournalMode::Journal } else { JournalMode::Ordered };
-    Ok(options.journal(JournalOptions::new(medium, mode)))
+    let waits = options.volume.write_behind * BLOCK_SIZE as u64;
+    Ok(options.journal(JournalOptions::new(medium, mode).write_behind(waits)))
 }
 
 /// The medium of the journal that lies behind the volume.

@@ -44,6 +44,10 @@ const CHECKPOINTS: [usize; 2] = [12, 100];
 /// Bytes of the page cache on [`BaseKind::Cached`].
 const CACHES: [u64; 2] = [16 << 20, 128 << 10];
 
+/// Blocks of data that may wait in memory where data goes into the journal: any number, so few that there is often no
+/// room, and none, so that every write goes to the device at once.
+const WAITING: [u64; 3] = [16 << 10, 8, 0];
+
 /// Threads that share files and directories.
 const SHARING: usize = 3;
 
@@ -127,11 +131,11 @@ impl Workload {
             Allocation::selective_optimal(CostModel::nvme()),
         ];
         let options = options(|volume: VolumeOptions| match self {
-            Workload::Sequence(..) => volume.nid_policy(Policy::KernelScan).lanes(1),
+            Workload::Sequence(..) => volume.nid_policy(Policy::KernelScan).lanes(1).write_behind(WAITING[0]),
             Workload::Random(_, seed) => {
                 let seed = *seed as usize;
                 let volume = volume.nid_policy(policies[seed % 3]).lanes(1 + seed / 3 % 2);
-                let volume = written_ahead(volume, seed as u64);
+                let volume = written_ahead(volume, seed as u64).write_behind(WAITING[seed / 2 % 3]);
                 volume.allocation(allocations[seed / 6 % 4].clone())
             }
             Workload::Threads(BaseKind::Tight, seed) => {
