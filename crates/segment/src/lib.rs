@@ -79,6 +79,7 @@
 //!
 //! 1. Everything that the new record will reach is written: data, then the nodes that name it, at addresses that
 //!    `allocate` gave.
+//!    [`prepare_checkpoint`](SegmentManager::prepare_checkpoint), beside other calls, makes the next step shorter.
 //! 2. [`begin_checkpoint`](SegmentManager::begin_checkpoint). Write [`SegmentFlush::sit_blocks`] to the copies that
 //!    they name (never those that the last durable record uses), and [`SegmentFlush::summaries`] to the SSA. A summary
 //!    that is overwritten keeps the entries of all blocks that are valid in the old record, so it serves both.

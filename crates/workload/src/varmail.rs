@@ -184,11 +184,11 @@ impl<'a, M: Mails> Worker<'a, M> {
         self.step == 0
     }
 
-    /// Does the next operation; tells whether it was a sync.
+    /// Does the next operation.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn step(&mut self) -> Result<bool, M::Error> {
+    pub fn step(&mut self) -> Result<(), M::Error> {
         let step = ROUND[self.step];
         self.step = (self.step + 1) % ROUND.len();
         self.work.operations += 1;
@@ -225,7 +225,7 @@ impl<'a, M: Mails> Worker<'a, M> {
                 }
             }
         }
-        Ok(step == Step::Sync)
+        Ok(())
     }
 
     fn open(&mut self) -> Result<(), M::Error> {

@@ -226,9 +226,11 @@ fn edge(
     at: u64,
     old: BlockAddr,
 ) -> Result<AlignedBuf, VolumeError> {
-    let mut data = AlignedBuf::new(1);
+    let mut data = volume.recycler.take_stale(1);
     if old.is_real() {
         volume.data().read(target.inode.nid(), old, &mut data)?;
+    } else {
+        data.as_bytes_mut().fill(0);
     }
     let start = at * BLOCK_BYTES;
     let bytes = data.as_bytes_mut();

@@ -135,7 +135,8 @@ pub fn model(model: &Model, place: Place, mode: JournalMode) -> Result<Measured,
         if worker.work.operations >= operations {
             return Ok(None);
         }
-        was_sync[number].set(worker.step()?);
+        was_sync[number].set(worker.is_to_sync());
+        worker.step()?;
         let earlier = std::mem::replace(&mut written, Mails::checkpoints(&fs));
         Ok(Some(Played { is_alone: written != earlier }))
     };

@@ -69,10 +69,7 @@ const VOLUMES: [&str; 9] = [
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let scale = if bench.quick { QUICK } else { FULL };
     let mut boot = bench.guest.boot("devices").processors(2).persistent_memory(scale.memory);
-    let mut files = dynamic("fsck.f2fs")?;
-    files.extend(dynamic("mkfs.ext4")?);
-    files.sort();
-    files.dedup();
+    let files = dynamic(&["fsck.f2fs", "mkfs.ext4"])?;
     for file in &files {
         boot = boot.program(file);
     }

@@ -31,7 +31,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let mut boot = bench.guest.boot("features").disk(&image, Bus::Nvme, "features");
     boot = boot.disk(&stopped, Bus::VirtioBlk, "stopped");
     for program in PROGRAMS {
-        for file in dynamic(program)? {
+        for file in dynamic(&[program])? {
             boot = boot.program(&file);
         }
     }

@@ -24,13 +24,7 @@ const SCRIPT: &str = include_str!("first-sync.sh");
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let mut boot = bench.guest.boot("first-sync").processors(2);
-    let mut files = Vec::new();
-    for program in ["mkfs.f2fs", "dmsetup"] {
-        files.extend(dynamic(program)?);
-    }
-    files.sort();
-    files.dedup();
-    for file in &files {
+    for file in &dynamic(&["mkfs.f2fs", "dmsetup"])? {
         boot = boot.program(file);
     }
     let output = boot.run(&format!("LOADER='/bin/{LOADER} --library-path /bin'\n{SCRIPT}"), LIMIT)?;

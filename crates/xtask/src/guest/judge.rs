@@ -41,6 +41,16 @@ const REFUSED: &str = "I/O error";
 const TROUBLE: [&str; 8] =
     ["BUG:", "WARNING:", "Oops", "Call Trace", "general protection", REFUSED, "soft lockup", "hung_task"];
 
+/// Every part of a script said at its end that it went well.
+pub fn happened(output: &GuestOutput, parts: &[&str]) -> Result<()> {
+    for part in parts {
+        if !output.log.contains(&format!("== {part}: ok")) {
+            bail!("the part `{part}` did not happen:\n{}", output.log.trim());
+        }
+    }
+    Ok(())
+}
+
 /// The script ended with 0, and neither F2FS nor the rest of the kernel complained.
 pub(crate) fn succeeded(output: &GuestOutput) -> Result<()> {
     accept(output, &complaints(&output.dmesg))

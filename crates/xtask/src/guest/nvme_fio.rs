@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(3000);
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let program = programs::example(&bench.cache, "f2fs-uring", "device_vs_fio")?;
     let mut boot = bench.guest.boot("nvme-fio").processors(2).program(&program);
-    for file in dynamic("fio")? {
+    for file in dynamic(&["fio"])? {
         boot = boot.program(&file);
     }
     let image = bench.image("nvme-fio");

@@ -5,8 +5,6 @@
 use std::fs::{self, File};
 use std::time::Duration;
 
-use anyhow::bail;
-
 use super::machine::Bus;
 use super::{Bench, Outcome, judge};
 use crate::Result;
@@ -21,11 +19,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let boot = bench.guest.boot("nvme-tcp").processors(2).disk(&image, Bus::VirtioBlk, "medium");
     let output = boot.run(SCRIPT, LIMIT)?;
     judge::succeeded_with_refusals(&output)?;
-    for part in PARTS {
-        if !output.log.contains(&format!("== {part}: ok")) {
-            bail!("the part `{part}` did not happen:\n{}", output.log.trim());
-        }
-    }
+    judge::happened(&output, &PARTS)?;
     for line in output.log.lines().filter(|line| line.starts_with("failed after") || line.contains("synced")) {
         println!("    {line}");
     }

@@ -5,8 +5,6 @@
 use std::fs::{self, File};
 use std::time::Duration;
 
-use anyhow::bail;
-
 use super::machine::Bus;
 use super::programs::{self, LOADER, dynamic};
 use super::{Bench, Outcome, judge};
@@ -28,18 +26,14 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         File::create(&image)?.set_len(mib << 20)?;
         boot = boot.disk(&image, bus, name);
     }
-    for file in dynamic("fsck.f2fs")? {
+    for file in dynamic(&["fsck.f2fs"])? {
         boot = boot.program(&file);
     }
     let scale = bench.scale("small");
     let script = format!("LOADER='/bin/{LOADER} --library-path /bin'\nSCALE={scale}\n{SCRIPT}");
     let output = boot.run(&script, LIMIT)?;
     judge::succeeded_with_refusals(&output)?;
-    for part in PARTS {
-        if !output.log.contains(&format!("== {part}: ok")) {
-            bail!("the part `{part}` did not happen:\n{}", output.log.trim());
-        }
-    }
+    judge::happened(&output, &PARTS)?;
     for line in output.log.lines().filter(|line| line.starts_with("promises ")) {
         println!("    {line}");
     }

@@ -33,7 +33,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let (rounds, time) = if bench.quick { (3, 100) } else { (5, 300) };
     let scale = bench.scale("small");
     let mut boot = bench.guest.boot("pmem").processors(2).persistent_memory(SIZE);
-    for file in dynamic("mkfs.ext4")? {
+    for file in dynamic(&["mkfs.ext4"])? {
         boot = boot.program(&file);
     }
     let script = format!("SCALE={scale} ROUNDS={rounds} TIME={time} LOADER={LOADER}\n{SCRIPT}");

@@ -1,6 +1,7 @@
 //! The programs that run in the guest: statically linked, since the guest has no C library; or installed ones, with
 //! theirs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -72,9 +73,13 @@ fn build_target(cache: &Path, words: &[&str], name: &str) -> Result<PathBuf> {
 /// Dynamic programs are started by it, since it does not lie where they look for it.
 pub(super) const LOADER: &str = "ld-linux-x86-64.so.2";
 
-/// A program with its loader and libraries: the guest has none.
-pub(super) fn dynamic(program: &str) -> Result<Vec<PathBuf>> {
-    with_libraries(&tools::find(program).with_context(|| format!("{program} is not installed"))?)
+/// Programs with their loader and libraries, each file once: the guest has none.
+pub(super) fn dynamic(programs: &[&str]) -> Result<BTreeSet<PathBuf>> {
+    let mut files = BTreeSet::new();
+    for program in programs {
+        files.extend(with_libraries(&tools::find(program).with_context(|| format!("{program} is not installed"))?)?);
+    }
+    Ok(files)
 }
 
 /// The same for the program of this path.

@@ -4,8 +4,6 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
-
 use super::judge;
 use super::programs::{LOADER, dynamic};
 use super::{Bench, Outcome};
@@ -20,13 +18,7 @@ const PARTS: [&str; 9] =
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let mut boot = bench.guest.boot("ublk").processors(2);
-    let mut files = Vec::new();
-    for program in ["fio", "blkzone", "mkfs.f2fs", "mkfs.ext4", "setpriv"] {
-        files.extend(dynamic(program)?);
-    }
-    files.sort();
-    files.dedup();
-    for file in &files {
+    for file in &dynamic(&["fio", "blkzone", "mkfs.f2fs", "mkfs.ext4", "setpriv"])? {
         boot = boot.program(file);
     }
     // The rates are no judge: the short form takes none.
@@ -36,11 +28,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     );
     let output = boot.run(&script, LIMIT)?;
     judge::succeeded_with_refusals(&output)?;
-    for part in PARTS {
-        if !output.log.contains(&format!("== {part}: ok")) {
-            bail!("the part `{part}` did not happen:\n{}", output.log.trim());
-        }
-    }
+    judge::happened(&output, &PARTS)?;
     for line in output.log.lines().filter(|line| line.starts_with("speed ") || line.contains(" entries")) {
         println!("    {line}");
     }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 
 use super::programs::{self, LOADER, dynamic};
 use super::{Bench, Outcome, judge};
@@ -20,18 +20,14 @@ const SUITES: usize = 6;
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let promises = programs::test(&bench.cache, "f2fs-uring", "promises")?;
     let mut boot = bench.guest.boot("ublk-kinds").processors(2).program(&promises);
-    for file in dynamic("fio")? {
+    for file in dynamic(&["fio"])? {
         boot = boot.program(&file);
     }
     let size = if bench.quick { "4m" } else { "32m" };
     let script = format!("LOADER='/bin/{LOADER} --library-path /bin'\nSIZE={size}\n{SCRIPT}");
     let output = boot.run(&script, LIMIT)?;
     judge::succeeded_with_refusals(&output)?;
-    for part in PARTS {
-        if !output.log.contains(&format!("== {part}: ok")) {
-            bail!("the part `{part}` did not happen:\n{}", output.log.trim());
-        }
-    }
+    judge::happened(&output, &PARTS)?;
     let suites: Vec<&str> = output.log.lines().filter(|line| line.starts_with("promises ")).collect();
     for line in &suites {
         println!("    {line}");

@@ -40,13 +40,11 @@ const PAIRS: [(&str, &str); 7] = [
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let program = programs::measured(&bench.cache, "f2fs-cli", "f2fs")?;
     let peer = rublk(bench);
-    let mut files = dynamic("fio")?;
+    let mut files = dynamic(&["fio"])?;
     match &peer {
         Ok(path) => files.extend(programs::with_libraries(path)?),
         Err(error) => println!("    without rublk: {error:#}"),
     }
-    files.sort();
-    files.dedup();
     let mut boot = bench.guest.boot("ublk-speed").processors(2).memory(5120).program(&program);
     for file in &files {
         boot = boot.program(file);

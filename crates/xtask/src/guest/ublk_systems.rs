@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
-
 use super::programs::{LOADER, dynamic};
 use super::{Bench, Outcome, judge};
 use crate::{Result, tools};
@@ -18,21 +16,11 @@ const PROGRAMS: [&str; 5] = ["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "mkfs.f2fs",
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     tools::require(&PROGRAMS)?;
     let mut boot = bench.guest.boot("ublk-systems").processors(2).memory(4096).modules(&["xfs", "btrfs", "zonefs"]);
-    let mut files = Vec::new();
-    for program in PROGRAMS {
-        files.extend(dynamic(program)?);
-    }
-    files.sort();
-    files.dedup();
-    for file in &files {
+    for file in &dynamic(&PROGRAMS)? {
         boot = boot.program(file);
     }
     let output = boot.run(&format!("LOADER='/bin/{LOADER} --library-path /bin'\n{SCRIPT}"), LIMIT)?;
     judge::succeeded(&output)?;
-    for part in PARTS {
-        if !output.log.contains(&format!("== {part}: ok")) {
-            bail!("the part `{part}` did not happen:\n{}", output.log.trim());
-        }
-    }
+    judge::happened(&output, &PARTS)?;
     Ok(Outcome { wall: output.wall, remark: format!("{} file systems", PARTS.len()) })
 }

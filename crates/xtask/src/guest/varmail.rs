@@ -43,10 +43,7 @@ const BESIDE: [&str; 3] = ["ext4-pmem", "ext4-data-pmem", "f2fs"];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let program = programs::measured(&bench.cache, "f2fs-cli", "f2fs")?;
-    let mut files = dynamic("mkfs.ext4")?;
-    files.extend(dynamic("dmsetup")?);
-    files.sort();
-    files.dedup();
+    let files = dynamic(&["mkfs.ext4", "dmsetup"])?;
     let (rounds, seconds) = if bench.quick { (1, 1) } else { (3, 5) };
     let mut wall = Duration::ZERO;
     for flush in FLUSHES {

@@ -29,7 +29,7 @@ fn conventional(zone: u64, size: u64) -> u64 {
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let (size, zones, turnover) = plan(bench.quick);
     let mut boot = bench.guest.boot("zone-sizes").processors(2).memory(2 * size + 1024);
-    for file in dynamic("mkfs.f2fs")? {
+    for file in dynamic(&["mkfs.f2fs"])? {
         boot = boot.program(&file);
     }
     let mut script = format!("LOADER='/bin/{LOADER} --library-path /bin'\nTURNOVER={turnover}\n{SCRIPT}");

@@ -33,11 +33,7 @@ const ZONED: u64 = 640;
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let mut boot = bench.guest.boot("zoned");
-    let mut files = dynamic("mkfs.f2fs")?;
-    files.extend(dynamic("fsck.f2fs")?);
-    files.extend(dynamic("f2fs_io")?);
-    files.sort();
-    files.dedup();
+    let files = dynamic(&["mkfs.f2fs", "fsck.f2fs", "f2fs_io"])?;
     for file in &files {
         boot = boot.program(file);
     }

@@ -25,7 +25,7 @@ const DEVICES: [(&str, [u32; 6]); 5] = [
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let (steps, every) = if bench.quick { (300, 5) } else { (200_000, 2000) };
     let mut boot = bench.guest.boot("zones");
-    for file in dynamic("blkzone")? {
+    for file in dynamic(&["blkzone"])? {
         boot = boot.program(&file);
     }
     let output = boot.run(&script(steps, every), LIMIT)?;
