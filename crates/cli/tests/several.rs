@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -156,6 +157,35 @@ fn devices_that_are_not_the_volumes_are_refused_and_nothing_is_written() {
     }
     // The volume that was asked for is there all the same.
     ok(on(&["mkdir"], &volume).arg("/new"));
+}
+
+/// A partition that grew, or another disk in the place of a smaller one: the volume is what its superblock
+/// says, and what lies behind it is somebody else's.
+#[test]
+fn longer_devices_are_used_as_far_as_the_superblock_says() {
+    let place = Place::new();
+    let disks = disks(&place, [64 * MIB, 32 * MIB]);
+    for volume in [&disks[..1], &disks[..]] {
+        volume.iter().for_each(|disk| fs::write(disk, []).unwrap());
+        volume.iter().zip([64, 32]).for_each(|(disk, mib)| {
+            fs::OpenOptions::new().write(true).open(disk).unwrap().set_len(mib * MIB).unwrap();
+        });
+        ok(&mut on(&["format", "--force"], volume));
+        let lengths: Vec<usize> = volume.iter().map(|disk| fs::metadata(disk).unwrap().len() as usize).collect();
+        for disk in volume {
+            fs::OpenOptions::new().append(true).open(disk).unwrap().write_all(&vec![0xa5; 3 << 20]).unwrap();
+        }
+        let file = place.path("file");
+        fs::write(&file, vec![3; 8 << 20]).unwrap();
+        ok(on(&["put"], volume).arg(&file).arg("/file"));
+        assert_eq!(ok(&mut on(&["check"], volume)), "");
+        assert_eq!(ok(on(&["cat"], volume).arg("/file")).len(), 8 << 20);
+        for (disk, length) in volume.iter().zip(lengths) {
+            let bytes = fs::read(disk).unwrap();
+            assert_eq!(bytes.len(), length + (3 << 20));
+            assert!(bytes[length..].iter().all(|byte| *byte == 0xa5), "{} was written behind its end", disk.display());
+        }
+    }
 }
 
 #[test]

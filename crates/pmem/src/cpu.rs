@@ -79,6 +79,16 @@ pub(crate) fn fence() {
     f2fs_sync::atomic::fence(f2fs_sync::atomic::Ordering::SeqCst);
 }
 
+/// Asks for a line, so that a store to it soon finds it in the cache. The address may be any.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn expect_store(line: *const u8) {
+    // SAFETY: `prefetchw` changes no memory and never faults; processors that do not know it do nothing.
+    unsafe { std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn expect_store(_line: *const u8) {}
+
 /// Begins to write `lines` lines from `first` back.
 ///
 /// # Safety

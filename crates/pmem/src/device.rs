@@ -28,6 +28,10 @@ use crate::{Durability, LINE, PersistentRegion, RegionError};
 /// Where the last line of a block begins.
 const LAST_LINE: usize = BLOCK_SIZE - LINE;
 
+/// How many last lines are on their way from memory into the cache while one is stored. Without that each store waits
+/// for its own.
+const AHEAD: usize = 16;
+
 /// A block device on a region. A tail shorter than a block is left out.
 ///
 /// ```
@@ -95,8 +99,13 @@ impl<R: PersistentRegion> PmemDevice<R> {
         for (at, block) in blocks(first, bufs) {
             region.store_nontemporal(at, &block[..LAST_LINE])?;
         }
+        let mut ahead = blocks(first, bufs).map(|(at, _)| at + LAST_LINE);
+        ahead.by_ref().take(AHEAD).for_each(|line| region.expect_store(line));
         protocol_step!("pmem_write_without_order", region.fence());
         for (at, block) in blocks(first, bufs) {
+            if let Some(line) = ahead.next() {
+                region.expect_store(line);
+            }
             region.store(at + LAST_LINE, &block[LAST_LINE..])?;
             protocol_step!("pmem_last_line_not_written_back", region.write_back(at + LAST_LINE, LINE)?);
         }

@@ -220,6 +220,10 @@ impl PersistentRegion for MappedRegion {
         self.mapping.store_nontemporal(offset, bytes)
     }
 
+    fn expect_store(&self, offset: usize) {
+        self.mapping.expect_store(offset);
+    }
+
     fn write_back(&self, offset: usize, bytes: usize) -> Result<(), RegionError> {
         self.mapping.write_back(offset, bytes)
     }

@@ -100,6 +100,10 @@ impl Mapping {
         Ok(())
     }
 
+    pub(crate) fn expect_store(&self, offset: usize) {
+        cpu::expect_store(self.at(offset));
+    }
+
     pub(crate) fn write_back(&self, offset: usize, bytes: usize) -> Result<(), RegionError> {
         let lines = lines(&check_range(self.len, offset, bytes)?);
         // SAFETY: the range was checked; its last line may go on behind it, in its last page, which is mapped as a

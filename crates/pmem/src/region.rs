@@ -77,6 +77,12 @@ pub trait PersistentRegion: fmt::Debug + Send + Sync + 'static {
     /// [`RegionError::OutOfRange`], [`RegionError::ReadOnly`].
     fn store_nontemporal(&self, offset: usize, bytes: &[u8]) -> Result<(), RegionError>;
 
+    /// Says that the line at `offset` is about to be [stored](Self::store), so that the store need not wait for the line
+    /// to come from memory. It changes nothing, and any offset is allowed.
+    fn expect_store(&self, offset: usize) {
+        let _ = offset;
+    }
+
     /// Begins to write the lines of `bytes` bytes from `offset` back from the cache to the media. It is certain to be
     /// over at the next fence of this thread.
     ///
@@ -165,6 +171,10 @@ impl<R: PersistentRegion + ?Sized> PersistentRegion for PlainArc<R> {
 
     fn store_nontemporal(&self, offset: usize, bytes: &[u8]) -> Result<(), RegionError> {
         (**self).store_nontemporal(offset, bytes)
+    }
+
+    fn expect_store(&self, offset: usize) {
+        (**self).expect_store(offset);
     }
 
     fn write_back(&self, offset: usize, bytes: usize) -> Result<(), RegionError> {

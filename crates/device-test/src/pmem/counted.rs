@@ -119,6 +119,10 @@ impl<R: PersistentRegion> PersistentRegion for CountedRegion<R> {
         Ok(())
     }
 
+    fn expect_store(&self, offset: usize) {
+        self.region.expect_store(offset);
+    }
+
     fn write_back(&self, offset: usize, bytes: usize) -> Result<(), RegionError> {
         self.region.write_back(offset, bytes)?;
         add(&self.written_back, lines(&(offset..offset + bytes)).len());
