@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 5, value_name = "NUMBER")]
     rounds: u32,
     /// Files of each row of the peers.
-    #[arg(long, default_value_t = 20_000, value_name = "NUMBER")]
+    #[arg(long, default_value_t = 15_000, value_name = "NUMBER")]
     files: u64,
     /// Only rows of the peers with this in their names.
     #[arg(long, default_value = "", value_name = "NAME")]

@@ -10,7 +10,8 @@
 //! is libfuse's `passthrough_hp`, the one that was made to be fast. Below it ext4 has all memory for its cache; ours has
 //! [`PAGE_CACHE`]. The loop device transfers directly, so that its file is not kept twice.
 //!
-//! Each row has volumes of its own, mounted anew. The sides take turns, and who is first changes from round to round.
+//! Each row has volumes of its own, which are mounted anew in front of each round: the pass-through has each file open that
+//! the kernel knows, and may not open more than the limit of the machine. The sides take turns, and who is first changes from round to round.
 //! A ratio is of one round. Where a row says *durable*, the clock stops when all is on the disk: behind `syncfs` of the
 //! mount and then, ours, a sync of its root directory, which is a checkpoint; theirs, `syncfs` of ext4.
 //!
@@ -53,7 +54,7 @@ pub(crate) struct Amount {
 /// What a row does, on either side.
 trait Work {
     fn name(&self) -> String;
-    /// Whether both sides are mounted anew, without caches, in front of each round.
+    /// Whether both sides are mounted anew, without caches, behind what is prepared.
     fn begins_cold(&self) -> bool {
         false
     }

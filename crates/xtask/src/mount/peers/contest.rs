@@ -65,6 +65,8 @@ impl Contest<'_> {
 
 /// One round of one side.
 fn measured(work: &mut dyn Work, side: &mut dyn Side, round: u32) -> Result<Measure> {
+    // The kernel knows no file of the rounds before.
+    side.again()?;
     work.prepare(side, round)?;
     side.settle()?;
     if work.begins_cold() {

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
-use rustix::process::{Resource, Rlimit, setrlimit};
+use anyhow::{Context, bail, ensure};
+use rustix::process::{Resource, getrlimit};
 
 use super::super::volume::{How, Mounted, is_mounted};
 use super::{Amount, Bench, PAGE_CACHE};
@@ -16,8 +16,8 @@ use crate::{Result, process};
 
 /// How ours is mounted.
 const OURS: How = How { options: "cache=writeback", page_cache: PAGE_CACHE };
-/// Files that the pass-through may have open: it opens each that the kernel knows.
-const OPEN_FILES: u64 = 1 << 20;
+/// Files that the pass-through has open beside those of a round: it opens each that the kernel knows.
+const OTHERS: u64 = 4000;
 /// How long a mount may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -49,8 +49,10 @@ pub(super) struct Images<'a> {
 
 impl<'a> Images<'a> {
     pub(super) fn new(bench: &'a Bench, pass_through: PathBuf, amount: &Amount) -> Result<Images<'a>> {
-        setrlimit(Resource::Nofile, Rlimit { current: Some(OPEN_FILES), maximum: Some(OPEN_FILES) })
-            .context("the limit of open files")?;
+        // The pass-through takes the greatest limit that it may.
+        if let Some(most) = getrlimit(Resource::Nofile).maximum {
+            ensure!(amount.files + OTHERS <= most, "the pass-through may open {most} files; give fewer by --files");
+        }
         let images = Images { bench, pass_through };
         // Files of all rounds with their nodes, or four of fio, and room for what is written before the old is free.
         let files = u64::from(amount.rounds) * amount.files * 3 * 4096;
