@@ -67,14 +67,15 @@ impl Contest<'_> {
 fn measured(work: &mut dyn Work, side: &mut dyn Side, round: u32) -> Result<Measure> {
     // The kernel knows no file of the rounds before.
     side.again()?;
-    work.prepare(side, round)?;
+    let place = format!("on {}", side.dir().display());
+    work.prepare(side, round).with_context(|| format!("preparing, {place}"))?;
     side.settle()?;
     if work.begins_cold() {
         side.again()?;
         fs::write("/proc/sys/vm/drop_caches", "3")?;
     }
     let (before, start) = (processor(side)?, Instant::now());
-    let (amount, seconds) = work.work(side, round)?;
+    let (amount, seconds) = work.work(side, round).context(place)?;
     let seconds = seconds.unwrap_or_else(|| start.elapsed().as_secs_f64());
     let measure = Measure { per_second: amount / seconds, processor: processor(side)? - before };
     // What is left to do falls into no other round.
