@@ -8,6 +8,7 @@
 //! they stay there.
 
 mod fsx;
+mod peers;
 mod pjdfstest;
 mod postgres;
 mod programs;
@@ -41,9 +42,15 @@ pub(crate) struct Args {
     /// Seconds that each of stress-ng's stressors, and dbench, works.
     #[arg(long, default_value_t = 30, value_name = "NUMBER")]
     seconds: u64,
-    /// Rounds of PostgreSQL, of three kills each.
+    /// Rounds of PostgreSQL, of three kills each; rounds of the peers.
     #[arg(long, default_value_t = 5, value_name = "NUMBER")]
     rounds: u32,
+    /// Files of each row of the peers.
+    #[arg(long, default_value_t = 15_000, value_name = "NUMBER")]
+    files: u64,
+    /// Only rows of the peers with this in their names.
+    #[arg(long, default_value = "", value_name = "NAME")]
+    only: String,
     /// The directory that is copied into a mount and back.
     #[arg(long, default_value = "/usr/share", value_name = "DIR")]
     tree: PathBuf,
@@ -68,6 +75,8 @@ enum Judge {
     Postgres,
     /// Work with git, sqlite3, tar, rsync and cargo.
     Programs,
+    /// Rates beside those of a pass-through above ext4. Runs only if it is named.
+    Peers,
 }
 
 /// The equipment.
@@ -117,6 +126,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if wanted(Judge::Programs) {
         let tree = if args.quick { process::root().join("crates") } else { args.tree.clone() };
         programs::run(&bench, &tree, if args.quick { args.transactions.min(100) } else { args.transactions })?;
+    }
+    if args.judge == Some(Judge::Peers) {
+        let (rounds, files) = if args.quick { (1, args.files.min(2000)) } else { (args.rounds, args.files) };
+        let bytes = if args.quick { 16 << 20 } else { 256 << 20 };
+        peers::run(&bench, &peers::Amount { rounds, files, bytes, only: args.only.clone() })?;
     }
     Ok(())
 }

@@ -44,6 +44,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("pgbench", "postgresql"),
     ("runuser", "util-linux"),
     ("setpriv", "util-linux"),
+    ("losetup", "mount"),
+    ("pkg-config", "pkg-config"),
+    ("fusermount3", "fuse3"),
 ];
 
 /// Programs for the tests on this machine, without the guest tests.
@@ -82,7 +85,20 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 ///
 /// Names the packages to install, if a program is missing and this process may not or cannot install it.
 pub(crate) fn require(programs: &[&str]) -> Result<()> {
+    install(&missing(programs)?)?;
     let packages = missing(programs)?;
+    if !packages.is_empty() {
+        bail!("programs are missing after their packages were installed: {}", packages.join(" "));
+    }
+    Ok(())
+}
+
+/// Installs packages, when that is possible. Those that are there stay as they are.
+///
+/// # Errors
+///
+/// Names the packages, if this process may not or cannot install them.
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
     if packages.is_empty() {
         return Ok(());
     }
@@ -97,14 +113,9 @@ pub(crate) fn require(programs: &[&str]) -> Result<()> {
         process::run(&mut command)
     };
     apt(&["update"])?;
-    let mut install = vec!["install", "--no-install-recommends"];
-    install.extend(&packages);
-    apt(&install)?;
-    let packages = missing(programs)?;
-    if !packages.is_empty() {
-        bail!("programs are missing after their packages were installed: {}", packages.join(" "));
-    }
-    Ok(())
+    let mut install = vec!["install", "--no-install-recommends", "--no-upgrade"];
+    install.extend(packages);
+    apt(&install)
 }
 
 /// The packages of the programs that are not installed, each once.

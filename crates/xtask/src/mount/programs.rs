@@ -110,7 +110,11 @@ fn database(bench: &Bench, journal: &str, transactions: u64) -> Result<()> {
 
 /// A tree goes to a mount by tar and by rsync, and is the same before and after another mount.
 fn trees(bench: &Bench, tree: &Path) -> Result<()> {
-    let mounted = Mounted::new(bench, "trees", "6G", THROUGH)?;
+    // Room for both copies with their nodes, and for cleaning.
+    let held = process::output(Command::new("du").args(["-s", "--block-size=1M"]).arg(tree))?;
+    let held = String::from_utf8(held)?;
+    let mebibytes: u64 = held.split_whitespace().next().context("du says nothing")?.parse()?;
+    let mounted = Mounted::new(bench, "trees", &format!("{}M", mebibytes * 3 + 1024), THROUGH)?;
     let (from, to) = (tree.display(), mounted.dir.display());
     shell(&format!(
         "mkdir {to}/tar {to}/rsync; tar -C {from} -cf - . | tar -C {to}/tar -xpf -; rsync -aHAX {from}/ {to}/rsync/"

@@ -59,6 +59,15 @@ impl<'a> Mounted<'a> {
         Ok(mounted)
     }
 
+    /// Formats an image that is there, and mounts it.
+    pub(crate) fn formatted(bench: &'a Bench, name: &str, how: How) -> Result<Mounted<'a>> {
+        let mounted = Mounted { bench, image: bench.images.join(format!("{name}.img")), dir: bench.images.join(name) };
+        fs::create_dir_all(&mounted.dir)?;
+        process::output(Command::new(&bench.f2fs).args(["format", "--force"]).arg(&mounted.image))?;
+        mounted.mount(how)?;
+        Ok(mounted)
+    }
+
     pub(crate) fn mount(&self, how: How) -> Result<()> {
         let mut command = Command::new(&self.bench.f2fs);
         command.args(["--page-cache", how.page_cache]);
@@ -69,8 +78,8 @@ impl<'a> Mounted<'a> {
         process::run(Command::new(&self.bench.f2fs).arg("umount").arg(&self.dir))
     }
 
-    /// Kills the server, as the kernel would without memory, and removes the dead mount.
-    pub(crate) fn kill(&self) -> Result<()> {
+    /// The process that serves the mount.
+    pub(crate) fn server(&self) -> Result<String> {
         let image = self.image.canonicalize()?.to_string_lossy().into_owned();
         let mut pid = None;
         for entry in fs::read_dir("/proc")?.flatten() {
@@ -80,7 +89,12 @@ impl<'a> Mounted<'a> {
                 pid = Some(entry.file_name().to_string_lossy().into_owned());
             }
         }
-        let pid = pid.context("the mount has no server")?;
+        pid.context("the mount has no server")
+    }
+
+    /// Kills the server, as the kernel would without memory, and removes the dead mount.
+    pub(crate) fn kill(&self) -> Result<()> {
+        let pid = self.server()?;
         process::run(Command::new("kill").args(["-KILL", &pid]))?;
         let end = Instant::now() + Duration::from_secs(30);
         while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
@@ -94,6 +108,13 @@ impl<'a> Mounted<'a> {
 
     /// Unmounts; `f2fs check` and fsck.f2fs must find nothing. Removes the image then.
     pub(crate) fn judge(self) -> Result<()> {
+        let image = self.image.clone();
+        self.clean()?;
+        Ok(fs::remove_file(image)?)
+    }
+
+    /// Unmounts; `f2fs check` and fsck.f2fs must find nothing.
+    pub(crate) fn clean(self) -> Result<()> {
         self.umount()?;
         let said = process::output(Command::new(&self.bench.f2fs).arg("check").arg(&self.image))?;
         if !said.is_empty() {
@@ -104,7 +125,7 @@ impl<'a> Mounted<'a> {
         if said.contains("[ASSERT]") || said.contains("[Fail]") {
             bail!("fsck.f2fs: {said}");
         }
-        Ok(fs::remove_file(&self.image)?)
+        Ok(())
     }
 }
 
@@ -117,7 +138,8 @@ impl Drop for Mounted<'_> {
     }
 }
 
-fn is_mounted(dir: &Path) -> Result<bool> {
+/// Whether a file system is mounted on a directory.
+pub(super) fn is_mounted(dir: &Path) -> Result<bool> {
     let dir = format!(" {} ", dir.display());
     Ok(fs::read_to_string("/proc/self/mounts")?.lines().any(|line| line.contains(&dir)))
 }
