@@ -42,7 +42,7 @@ const TROUBLE: [&str; 8] =
     ["BUG:", "WARNING:", "Oops", "Call Trace", "general protection", REFUSED, "soft lockup", "hung_task"];
 
 /// Every part of a script said at its end that it went well.
-pub fn happened(output: &GuestOutput, parts: &[&str]) -> Result<()> {
+pub(crate) fn happened(output: &GuestOutput, parts: &[&str]) -> Result<()> {
     for part in parts {
         if !output.log.contains(&format!("== {part}: ok")) {
             bail!("the part `{part}` did not happen:\n{}", output.log.trim());

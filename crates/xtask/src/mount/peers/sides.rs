@@ -184,7 +184,7 @@ impl Side for Theirs {
     }
 
     fn settle(&self) -> Result<()> {
-        // It hands on what the kernel keeps. Its error is of times: passthrough_hp 3.14 cannot set those of a file that
+        // It hands on what the kernel keeps. Its error may be one of times: passthrough_hp 3.14 seems unable to set those of a file that
         // was renamed or removed and is not open.
         let _ = sync(&self.dir);
         sync(&self.below).map(drop)
