@@ -35,10 +35,11 @@ static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(|| {
         if ignored & 1 << (number - 1) != 0 {
             continue;
         }
-        // In this order: the first signal finds `came` unset, the second one ends the process.
+        // In this order: a signal that comes before all three are there is not lost. The first one finds `came` unset,
+        // the second one ends the process.
+        let _ = flag::register_usize(number, Arc::clone(&signal), number as usize);
         let _ = flag::register_conditional_shutdown(number, 128 + number, Arc::clone(&came));
         let _ = flag::register(number, Arc::clone(&came));
-        let _ = flag::register_usize(number, Arc::clone(&signal), number as usize);
     }
     signal
 });

@@ -35,11 +35,11 @@ fn end(mut child: Child) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Whether a process catches SIGINT by now.
+/// Whether a process catches all three signals by now: SIGHUP is the last.
 fn catches(child: &Child) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0)
+    mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 1 != 0)
 }
 
 #[track_caller]

@@ -184,8 +184,8 @@ impl Side for Theirs {
     }
 
     fn settle(&self) -> Result<()> {
-        // It hands on what the kernel keeps. Its error may be one of times: passthrough_hp 3.14 seems unable to set those of a file that
-        // was renamed or removed and is not open.
+        // It hands on what the kernel keeps. Its error may be one of times: passthrough_hp 3.14 seems unable to set those
+        // of a file that was renamed or removed and is not open.
         let _ = sync(&self.dir);
         sync(&self.below).map(drop)
     }
