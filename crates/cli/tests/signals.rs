@@ -17,8 +17,11 @@ fn signal(child: &Child, name: &str) {
     assert!(status.success());
 }
 
+/// Starts it with no signal ignored, however these tests were started: `nohup`, or a shell in the background, leaves some so.
 fn start(command: &mut Command) -> Child {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    let mut listening = Command::new("env");
+    listening.arg("--default-signal=HUP,INT,TERM").arg(command.get_program()).args(command.get_args());
+    listening.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Waits for what must come; a program that hangs fails the test.

@@ -259,8 +259,8 @@ fn written_image(table: &Table, block: u32) -> Result<Option<(Bits, Box<NatBlock
         let mut locked = table.slot(block).lock(&table.pool);
         locked.catch_up(table.freezes.load(Ordering::Acquire));
         let entries = locked.flushing();
-        debug_assert!(count(&entries) == 0 || locked.frame().is_some(), "block {block} is not in memory");
         // What is not on the device is in memory.
+        debug_assert!(count(&entries) == 0 || locked.frame().is_some(), "block {block} is not in memory");
         let Some(frame) = locked.frame().filter(|_| count(&entries) != 0) else { return Ok(None) };
         (entries, locked.take_owed(frame))
     };

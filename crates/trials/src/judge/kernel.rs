@@ -8,7 +8,8 @@
 //!   in place, which a power cut tears. What was synced and not changed since has one past only, and is exact.
 //! - While an `fsync` is on its way, its node may be on the device before the data: no flush stands between them. The
 //!   blocks that were written since then hold anything, as they do here. A `sync` of everything sends data too, and where
-//!   room is short Linux writes a checkpoint in its middle, which waits for none of it.
+//!   room is short Linux writes a checkpoint in its middle (`f2fs_balance_fs` behind each page), which waits for the
+//!   pages that the cleaner and directories wrote (`F2FS_WB_CP_DATA`) and for none of these.
 //! - A length is one that the file had in that time, or lies on a block between two of them: a long write grows its
 //!   file page by page.
 
@@ -82,10 +83,8 @@ impl Expectation<'_> {
             step.events.1 <= self.start && (all || step.is_synced() && step.fsynced == Some(ino))
         };
         let since = lane.steps[..begun].iter().rposition(is_durable).map_or(0, |at| at + 1);
-        let begun_only = |step: &crate::record::Step| match step.op {
-            Op::Checkpoint => step.events.1 > self.start,
-            _ => step.fsynced == Some(ino) && !is_durable(step),
-        };
+        let begun_only =
+            |step: &crate::record::Step| (step.op == Op::Checkpoint || step.fsynced == Some(ino)) && !is_durable(step);
         let unfinished = lane.steps[since..begun].iter().any(begun_only);
         let open = if unfinished { written(lane, since, begun, ino) } else { BTreeSet::new() };
         let mut past: Vec<&Content> = Vec::new();

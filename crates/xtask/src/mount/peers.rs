@@ -10,9 +10,9 @@
 //! is libfuse's `passthrough_hp`, the one that was made to be fast. Below it ext4 has all memory for its cache; ours has
 //! [`PAGE_CACHE`]. The loop device transfers directly, so that its file is not kept twice.
 //!
-//! Each row has volumes of its own, which are mounted anew in front of each round: the pass-through has each file open that
-//! the kernel knows, and may not open more than the limit of the machine. The sides take turns, and who is first changes from round to round.
-//! A ratio is of one round. Where a row says *durable*, the clock stops when all is on the disk: behind `syncfs` of the
+//! Each row has volumes of its own, which are mounted anew in front of each round: the pass-through has each file open
+//! that the kernel knows, and may not open more than the limit of the machine. The sides take turns, and who is first
+//! changes from round to round. A ratio is of one round. Where a row says *durable*, the clock stops when all is on the disk: behind `syncfs` of the
 //! mount and then, ours, a sync of its root directory, which is a checkpoint; theirs, `syncfs` of ext4.
 //!
 //! Processor time is that of the program and of the server, user and system. What the kernel's own threads do (the loop
@@ -66,10 +66,11 @@ trait Work {
 
 pub(crate) fn run(bench: &Bench, amount: &Amount) -> Result<()> {
     tools::require(&["fio", "mkfs.ext4", "losetup", "fsck.f2fs"])?;
-    ensure!(amount.rounds > 0 && amount.files > 0, "at least one round and one file");
-    let program = pass_through::installed()?;
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let images = Images::new(bench, program, amount)?;
+    ensure!(
+        amount.rounds > 0 && amount.files >= threads as u64,
+        "at least one round, and a file for each of {threads} threads"
+    );
     let mut rows: Vec<Box<dyn Work>> = Vec::new();
     for workload in metadata::ALL {
         rows.push(Box::new(Fxmark { workload: *workload, threads, files: amount.files }));
@@ -78,6 +79,9 @@ pub(crate) fn run(bench: &Bench, amount: &Amount) -> Result<()> {
     for transfer in data::ALL {
         rows.push(Box::new(Transfer { jobs: threads, bytes: amount.bytes, ..*transfer }));
     }
+    rows.retain(|row| row.name().contains(&amount.only));
+    ensure!(!rows.is_empty(), "no row has `{}` in its name", amount.only);
+    let images = Images::new(bench, pass_through::installed()?, amount)?;
     println!(
         "{threads} threads, {} rounds of both in turn; theirs: passthrough_hp of libfuse above ext4",
         amount.rounds
@@ -85,15 +89,11 @@ pub(crate) fn run(bench: &Bench, amount: &Amount) -> Result<()> {
     println!("{}", contest::HEAD);
     let mut failed = Vec::new();
     for row in &mut rows {
-        let name = row.name();
-        if !name.contains(&amount.only) {
-            continue;
-        }
         match (Contest { images: &images, rounds: amount.rounds }).run(row.as_mut()) {
             Ok(line) => println!("{line}"),
             Err(error) => {
-                println!("{name:24} not measured: {error:#}");
-                failed.push(name);
+                println!("{:24} not measured: {error:#}", row.name());
+                failed.push(row.name());
             }
         }
     }

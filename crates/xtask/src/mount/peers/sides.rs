@@ -198,9 +198,13 @@ impl Side for Theirs {
 
 impl Drop for Theirs {
     fn drop(&mut self) {
-        if self.server.is_some() {
-            // After an error, which is told.
-            let _ = self.umount();
+        if let Some(mut server) = self.server.take() {
+            // After an error, which is told. One that does not end by itself is ended.
+            for dir in [&self.dir, &self.below] {
+                let _ = process::output(Command::new("umount").arg("--lazy").arg(dir));
+            }
+            let _ = server.kill();
+            let _ = server.wait();
         }
         let _ = process::output(Command::new("losetup").arg("--detach").arg(&self.device));
     }
