@@ -26,17 +26,33 @@ mod measured {
     use std::path::PathBuf;
 
     use clap::Parser;
-    use f2fs_benches::scaling::Workload;
-    use f2fs_benches::scaling::real::measure;
+    use f2fs_benches::scaling::real::{Rate, Volumes, measure};
+    use f2fs_benches::scaling::{Subject, Workload, hardware};
+    use f2fs_nat::Policy;
 
     #[derive(Debug, Parser)]
     struct Args {
-        /// Measure on this machine. What is predicted is played: cargo xtask manycore.
+        /// Measure workloads on this machine. What is predicted is played: cargo xtask manycore.
         #[arg(long)]
         measure: bool,
+        /// Measure what the processors of this machine cost: lines, system calls, computing.
+        #[arg(long)]
+        hardware: bool,
         /// All of them without it, but for the tree.
         #[arg(long, value_delimiter = ',')]
         workload: Vec<String>,
+        /// sharded, clue, kernel-scan.
+        #[arg(long, value_delimiter = ',', default_value = "sharded")]
+        policy: Vec<Policy>,
+        /// Names are changed under one lock for the directory, as in Linux.
+        #[arg(long)]
+        whole_directory: bool,
+        /// Numbers of threads; one is measured in any case.
+        #[arg(long, value_delimiter = ',', default_value = "1,2")]
+        threads: Vec<usize>,
+        /// Measurements of each, of which the best counts.
+        #[arg(long, default_value_t = 1)]
+        rounds: usize,
         /// Slices of 4 ms, of which the fastest tenth counts.
         #[arg(long, default_value_t = 60)]
         slices: usize,
@@ -49,22 +65,79 @@ mod measured {
     }
 
     pub(super) fn main() -> std::io::Result<()> {
-        let args = Args::parse();
-        if !args.measure {
-            println!("cargo xtask manycore plays workloads; --measure measures them on this machine");
-            return Ok(());
+        let mut args = Args::parse();
+        if !args.measure && !args.hardware {
+            println!("cargo xtask manycore plays workloads; --measure and --hardware measure this machine");
         }
+        args.threads.retain(|threads| *threads > 1);
+        args.threads.insert(0, 1);
+        if args.hardware {
+            hardware::measure(&args.threads).print();
+        }
+        if args.measure { workloads(&args) } else { Ok(()) }
+    }
+
+    /// The best of so many measurements, in turn with one volume for all and with one for each thread.
+    fn both(args: &Args, subject: &Subject, threads: usize) -> (Rate, Rate) {
+        let mut best = [Rate { best: 0.0, median: 0.0 }; 2];
+        for _ in 0..args.rounds.max(1) {
+            for (best, volumes) in best.iter_mut().zip([Volumes::Shared, Volumes::Apart]) {
+                // One thread has one volume in any case.
+                if volumes == Volumes::Shared || threads > 1 {
+                    let rate = measure(subject, volumes, threads, args.slices);
+                    *best = Rate { best: best.best.max(rate.best), median: best.median.max(rate.median) };
+                }
+            }
+        }
+        let [shared, apart] = best;
+        (shared, if threads > 1 { apart } else { shared })
+    }
+
+    fn workloads(args: &Args) -> std::io::Result<()> {
         let wanted =
             |workload: &Workload| args.workload.is_empty() || args.workload.iter().any(|name| name == workload.name());
-        let mut csv = String::from("workload,nanoseconds,ratio\n");
-        println!("{:<11} {:>12} {:>10}", "workload", "ns, 1 thread", "2 over 1");
+        let mut csv = String::from("workload,policy,directory,threads,shared,shared_median,apart,apart_median\n");
+        println!("operations a second: one volume for all threads, and one for each\n");
+        println!(
+            "{:<11} {:<12} {:>7} {:>12} {:>12} {:>6} {:>12} {:>6} {:>15}",
+            "workload", "policy", "threads", "shared", "median", "by one", "apart", "by one", "shared by apart"
+        );
         for workload in Workload::real().filter(wanted) {
-            let measured = measure(workload, args.slices);
-            let (name, nanoseconds, ratio) = (workload.name(), measured.nanoseconds, measured.ratio);
-            println!("{name:<11} {nanoseconds:>12.1} {ratio:>10.2}");
-            csv += &format!("{name},{nanoseconds:.1},{ratio:.3}\n");
+            for policy in &args.policy {
+                let subject = Subject { workload, policy: *policy, whole_directory: args.whole_directory };
+                let directory = if args.whole_directory { "whole" } else { "bucket" };
+                let mut one = f64::NAN;
+                for threads in &args.threads {
+                    let (shared, apart) = both(args, &subject, *threads);
+                    if *threads == 1 {
+                        one = shared.best;
+                    }
+                    println!(
+                        "{:<11} {:<12} {threads:>7} {:>12.0} {:>12.0} {:>6.2} {:>12.0} {:>6.2} {:>15.2}",
+                        workload.name(),
+                        policy.to_string(),
+                        shared.best,
+                        shared.median,
+                        shared.best / one,
+                        apart.best,
+                        apart.best / one,
+                        shared.best / apart.best
+                    );
+                    csv += &format!(
+                        "{},{policy},{directory},{threads},{:.0},{:.0},{:.0},{:.0}\n",
+                        workload.name(),
+                        shared.best,
+                        shared.median,
+                        apart.best,
+                        apart.median
+                    );
+                }
+                if let Some(file) = &args.csv {
+                    fs::write(file, &csv)?;
+                }
+            }
         }
-        args.csv.map_or(Ok(()), |file| fs::write(file, csv))
+        Ok(())
     }
 }
 
@@ -91,7 +164,7 @@ mod played {
         workload: Vec<String>,
         /// sharded, clue or kernel-scan.
         #[arg(long, default_value = "sharded")]
-        policy: String,
+        policy: Policy,
         /// Names are changed under one lock for the directory, as in Linux.
         #[arg(long)]
         whole_directory: bool,
@@ -124,15 +197,6 @@ mod played {
         bench: bool,
     }
 
-    fn policy(name: &str) -> Option<Policy> {
-        match name {
-            "sharded" => Some(Policy::Sharded),
-            "clue" => Some(Policy::CLUE),
-            "kernel-scan" => Some(Policy::KernelScan),
-            _ => None,
-        }
-    }
-
     fn fail(what: &str) -> ! {
         eprintln!("error: {what}");
         std::process::exit(2)
@@ -148,7 +212,6 @@ mod played {
             return;
         }
         let Some(machine) = Machine::named(&args.machine) else { fail("machines: paper, epyc, this") };
-        let Some(policy) = policy(&args.policy) else { fail("policies: sharded, clue, kernel-scan") };
         if let Some(inodes) = args.pause {
             show_pauses(&machine, &args.cores, inodes, args.lines);
             return;
@@ -170,7 +233,7 @@ mod played {
         }
         let mut curves: Vec<(String, Curve)> = Vec::new();
         for workload in workloads {
-            let subject = Subject { workload, policy, whole_directory: args.whole_directory };
+            let subject = Subject { workload, policy: args.policy, whole_directory: args.whole_directory };
             let curve =
                 measure(&subject, &machine, &args.cores, args.operations.unwrap_or_else(|| workload.laps()), args.band);
             for point in &curve.points {

@@ -12,7 +12,7 @@ use f2fs_sync::thread::sleep;
 
 use super::{Subject, Workload};
 use crate::report::ascending;
-use crate::scaling::files::volume;
+use crate::scaling::files::{BYTES, volume};
 
 /// The rest of a core between two operations.
 const REST: Duration = Duration::from_micros(100);
@@ -67,7 +67,7 @@ pub fn play(machine: &Machine, cores: usize, inodes: u64) -> Paused {
     // It boots another machine.
     let pace = subject.pace(200);
     manycore::boot(machine);
-    let fs = volume(&subject, inodes * 2);
+    let fs = volume(&subject, BYTES, inodes * 2);
     for core in 0..cores {
         manycore::prepare(core, || {
             fs.create_dir(format!("/own-{core}"), 0o755).expect("there is room");

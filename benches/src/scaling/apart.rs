@@ -1,13 +1,18 @@
-//! The device of the workloads on files: in memory, and, where a machine is played, no part of it. A device has no lock
-//! that the processors could see, and moves data by itself.
+//! The device of the workloads on files: memory without a lock that the processors could see, as a device has none.
+//!
+//! Where a machine is played, it is no part of it, and moves data by itself. Where threads are measured, its memory is
+//! used again from volume to volume, and was written before: what the system takes to give memory to a process is no
+//! part of a device.
 
-use f2fs::device::{
-    AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Request, Ticket,
-};
+use f2fs::device::{AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Request, Ticket};
+use f2fs::pmem::{MemoryRegion, PersistentRegion, PmemDevice};
+use f2fs_sync::PlainArc;
 
-/// A memory device whose lines cost the virtual cores nothing.
+type Memory = PmemDevice<MemoryRegion>;
+
+/// A device whose lines cost the virtual cores nothing.
 #[derive(Debug)]
-pub(super) struct Apart(pub(super) MemoryDevice);
+pub(super) struct Apart(PlainArc<Memory>);
 
 #[cfg(f2fs_manycore)]
 use f2fs_sync::manycore::apart;
@@ -15,6 +20,54 @@ use f2fs_sync::manycore::apart;
 #[cfg(not(f2fs_manycore))]
 fn apart<R>(work: impl FnOnce() -> R) -> R {
     work()
+}
+
+/// Devices that were used, and are not now. Where a machine is played, each is made anew.
+static UNUSED: std::sync::Mutex<Vec<PlainArc<Memory>>> = std::sync::Mutex::new(Vec::new());
+
+impl Apart {
+    /// A device of so many bytes, with anything on it.
+    ///
+    /// # Panics
+    /// If there is not so much memory.
+    pub(super) fn new(bytes: usize) -> Apart {
+        let mut unused = UNUSED.lock().expect("nobody panics with it");
+        let fits = unused.iter().position(|memory| memory.region().len() == bytes);
+        let used = fits.map(|at| unused.swap_remove(at));
+        drop(unused);
+        Apart(used.unwrap_or_else(|| {
+            let region = MemoryRegion::new(bytes).expect("there is so much memory");
+            if cfg!(not(f2fs_manycore)) {
+                touch(&region);
+            }
+            PlainArc::new(PmemDevice::new(region))
+        }))
+    }
+}
+
+/// Writes all of it, by several threads.
+fn touch(region: &MemoryRegion) {
+    const PART: usize = 64 << 20;
+    std::thread::scope(|scope| {
+        for start in (0..region.len()).step_by(PART) {
+            let end = region.len().min(start + PART);
+            scope.spawn(move || {
+                for at in (start..end).step_by(4096) {
+                    region.store(at, &[1]).expect("it is inside");
+                }
+            });
+        }
+    });
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        if cfg!(not(f2fs_manycore))
+            && let Ok(mut unused) = UNUSED.lock()
+        {
+            unused.push(self.0.clone());
+        }
+    }
 }
 
 impl BlockDevice for Apart {

@@ -4,7 +4,6 @@
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 
-use f2fs::device::MemoryDevice;
 use f2fs::journal::RegionMedium;
 use f2fs::pmem::MemoryRegion;
 use f2fs::volume::VolumeOptions;
@@ -15,8 +14,10 @@ use f2fs_sync::{PlainArc, processors};
 use super::apart::Apart;
 use super::{Subject, Work, Workload};
 
-/// Blocks of the volume: 16 GiB, of which the memory that is written is there.
-const BLOCKS: u64 = 4 << 20;
+/// Bytes of the volume: on virtual cores only the memory that is written is there.
+pub(crate) const BYTES: usize = if cfg!(f2fs_manycore) { 16 << 30 } else { 6 << 30 };
+/// Bytes of a volume that one thread has for itself.
+const BYTES_ALONE: usize = if cfg!(f2fs_manycore) { BYTES } else { 2 << 30 };
 /// Bytes of a block.
 const BLOCK: usize = 4096;
 /// Bytes of each core's part of a shared file, of which the first block is written.
@@ -39,10 +40,12 @@ pub(super) struct Files {
     cores: u64,
 }
 
-/// An empty volume for about so many files.
-pub(crate) fn volume(subject: &Subject, files: u64) -> FileSystem {
-    let device = PlainArc::new(Apart(MemoryDevice::new(BLOCKS)));
-    format(&*device, &FormatOptions::default()).expect("the device is large enough");
+/// An empty volume of so many bytes for about so many files.
+pub(crate) fn volume(subject: &Subject, bytes: usize, files: u64) -> FileSystem {
+    let device = PlainArc::new(Apart::new(bytes));
+    let mut how = FormatOptions::default();
+    (how.force, how.discard) = (true, false);
+    format(&*device, &how).expect("the device is large enough");
     let cached = NonZeroUsize::MIN.saturating_add(files as usize * 2 + 65_536);
     let volume = VolumeOptions::new().nid_policy(subject.policy).node_cache(cached).dirty_nodes(u64::MAX);
     let lock = if subject.whole_directory { DirectoryLock::Whole } else { DirectoryLock::Bucket };
@@ -81,7 +84,8 @@ impl Files {
     /// Prepares a volume for so many cores, each of which does so many operations.
     pub(super) fn new(subject: &Subject, cores: usize, laps: u64, on_core: &dyn Fn(usize, &mut dyn FnMut())) -> Files {
         let workload = subject.workload;
-        let fs = volume(subject, cores as u64 * laps);
+        let bytes = if cores == 1 { BYTES_ALONE } else { BYTES };
+        let fs = volume(subject, bytes, cores as u64 * laps);
         let open = Cell::new(Vec::new());
         for core in 0..cores {
             on_core(core, &mut || {

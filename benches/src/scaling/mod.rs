@@ -9,9 +9,12 @@
 //! | `nids.rs` | those on the table of nodes alone |
 //! | `locks.rs` | counters and locks whose behaviour is known |
 //! | `real.rs` | their measurement on threads |
+//! | `hardware.rs` | what the processors of this machine cost |
 
 mod apart;
 pub(crate) mod files;
+#[cfg(not(f2fs_manycore))]
+pub mod hardware;
 mod locks;
 mod nids;
 pub mod real;
@@ -20,7 +23,7 @@ pub mod workload;
 pub use workload::{Subject, Workload};
 
 /// What a workload works on, and its operation.
-pub trait Work: Sync {
+pub trait Work: Send + Sync {
     /// A core does one of its operations, which are numbered from 0.
     fn operation(&self, core: usize, lap: u64);
 }

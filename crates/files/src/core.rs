@@ -145,6 +145,7 @@ impl Core {
     /// with no lock held.
     pub(crate) fn balance(&self) -> Result<(), FsError> {
         self.dentries.trim(&self.inodes);
+        self.volume.balance().keep_pace();
         match self.volume.balance().need() {
             Need::Nothing => {}
             Need::Checkpoint => {

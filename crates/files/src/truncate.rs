@@ -3,6 +3,8 @@
 //! A file that keeps its name is cut so that no checkpoint between two steps has blocks behind its size: a crash would
 //! leave them there, and they would come back when the file grows. So each step but the last takes the size along.
 
+use core::ops::Range;
+
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::path::{self, NodeKind};
 use f2fs_format::{Corruption, Nid};
@@ -64,6 +66,15 @@ pub(crate) fn step(op: &Op<'_>, inode: &Node, keep: u64) -> (u64, Result<Progres
     (end, result)
 }
 
+/// The last of these slots of an indirect node that names a node.
+fn last_child(node: &Node, slots: Range<usize>) -> Option<(usize, Nid)> {
+    let first = slots.start;
+    let page = node.read();
+    let named = page.slots().get(slots)?;
+    let last = named.iter().rposition(|slot| !Nid::from(*slot).is_null())?;
+    Some((first + last, named[last].into()))
+}
+
 impl Step<'_, '_> {
     fn run(&mut self, keep: u64) -> Result<Progress, FsError> {
         let features = self.volume.features();
@@ -116,15 +127,12 @@ impl Step<'_, '_> {
         } else {
             let child_kind = if kind == NodeKind::Indirect { NodeKind::Direct } else { NodeKind::Indirect };
             let width = capacity(child_kind);
-            for slot in (0..ADDRS_PER_BLOCK).rev() {
+            // From the last child to the first one of which anything goes.
+            let first_slot = (kept / width) as usize;
+            let mut behind = ADDRS_PER_BLOCK;
+            while let Some((slot, child)) = last_child(&node, first_slot..behind) {
+                behind = slot;
                 let child_kept = kept.saturating_sub(slot as u64 * width);
-                if child_kept >= width {
-                    break;
-                }
-                let child: Nid = node.read().slots()[slot].into();
-                if child.is_null() {
-                    continue;
-                }
                 let child_offset = path::child(offset, slot).ok_or(Corruption::Range {
                     what: "child of a node offset",
                     found: offset.into(),

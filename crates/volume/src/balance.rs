@@ -29,6 +29,12 @@ pub(crate) const MARGIN: u32 = 2;
 pub struct Balance<'a>(pub(crate) &'a Volume);
 
 impl Balance<'_> {
+    /// Waits a moment, if operations change nodes faster than the checkpoint that is being written can follow. Cheap;
+    /// called before each operation that changes something, with nothing locked.
+    pub fn keep_pace(self) {
+        self.0.brake.wait();
+    }
+
     /// The work that should be done before the next operation. Cheap; ask it before each one, with nothing locked.
     #[must_use]
     pub fn need(self) -> Need {

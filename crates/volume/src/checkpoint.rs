@@ -63,6 +63,8 @@ pub struct CheckpointReport {
     pub version: u64,
     /// Node blocks written.
     pub nodes: u64,
+    /// Of these, the ones that were left to the freeze: operations were kept out while they got their places.
+    pub frozen_nodes: u64,
     /// Blocks of SIT, NAT and SSA written.
     pub table_blocks: u64,
     /// Blocks of the pack.

@@ -64,6 +64,7 @@
 mod allocation;
 mod balance;
 mod blocks;
+mod brake;
 mod checkpoint;
 mod cleaner;
 mod clock;

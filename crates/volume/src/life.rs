@@ -9,6 +9,7 @@ use f2fs_nat::{Nat, NatConfig};
 use f2fs_segment::{SegmentConfig, SegmentManager};
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
+use crate::brake::Brake;
 use crate::clock::Clock;
 use crate::data_count::DataCount;
 use crate::epoch::Epochs;
@@ -106,6 +107,7 @@ impl Volume {
             discards: options.discard && device.info().supports_discard,
             blocks_written: DataCount::new(),
             pressure: Pressure::new(options.dirty_nodes, options.nodes_left_to_freeze),
+            brake: Brake::default(),
             precleaner: Precleaner::new(if zones.is_some() { &in_order } else { &options.allocation }),
             epochs: Epochs::new(),
             names: NameVersions::new(),

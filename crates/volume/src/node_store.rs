@@ -47,6 +47,8 @@ pub(crate) struct NodeStore {
     /// Pages that a shard keeps at most, dirty ones aside.
     shard_capacity: usize,
     dirty: DirtyNodes,
+    /// Pages that a pass ahead of the checkpoint has taken off the lists and not written yet.
+    taken: AtomicU64,
     /// Pages that were written before their checkpoint: they stay in memory until it is durable. Evicting the page
     /// would lose `born` and `unloggable`.
     ahead: Mutex<Vec<Vec<Arc<NodePage>>>>,
@@ -81,6 +83,7 @@ impl NodeStore {
             shards: (0..shards()).map(|_| CachePadded::new(Shard::default())).collect(),
             shard_capacity: (capacity / shards()).max(4),
             dirty: DirtyNodes::default(),
+            taken: AtomicU64::new(0),
             ahead: Mutex::new(Vec::new()),
             kept: AtomicU64::new(0),
             files: (0..shards()).map(|_| CachePadded::new(Mutex::default())).collect(),
@@ -154,7 +157,10 @@ impl NodeStore {
     /// Takes the lists of dirty pages, to write them before their checkpoint while operations run. Pages that are not
     /// written are [put back](Self::put_back), and in the end all are [kept](Self::keep).
     pub(crate) fn take_for_ahead(&self) -> Vec<Arc<NodePage>> {
+        // Counted before the lists are empty: what is dirty has its room kept free at any moment.
+        self.taken.store(self.dirty.len(), Ordering::Relaxed);
         let all = self.dirty.take();
+        self.taken.store(all.len() as u64, Ordering::Relaxed);
         // An operation that changes a page from here on lists it again; who did so before has its change seen when the
         // page is written.
         for page in &all {
@@ -162,6 +168,11 @@ impl NodeStore {
         }
         self.kept.fetch_add(all.len() as u64, Ordering::Relaxed);
         all
+    }
+
+    /// So many of the taken pages were written, or put back.
+    pub(crate) fn pass_over(&self, pages: u64) {
+        self.taken.fetch_sub(pages, Ordering::Relaxed);
     }
 
     /// Lists pages again that were taken and still have to be written.
@@ -218,8 +229,13 @@ impl NodeStore {
         }
     }
 
-    /// About how many pages became dirty since the last checkpoint.
+    /// About how many pages became dirty since the last checkpoint, and were not written ahead of the next one.
     pub(crate) fn dirty(&self) -> u64 {
+        protocol_value!("taken_nodes_have_no_room", self.listed() + self.taken.load(Ordering::Relaxed), self.listed())
+    }
+
+    /// About how many of them are on the lists: no pass ahead of a checkpoint has taken them.
+    pub(crate) fn listed(&self) -> u64 {
         self.dirty.len()
     }
 

@@ -72,7 +72,7 @@ impl Pressure {
     /// memory ([`is_worth_writing_ahead`](Self::is_worth_writing_ahead)), and those that are dirty are no more than the
     /// limit beside that.
     pub(crate) fn may_go_on(&self, store: &NodeStore) -> bool {
-        store.dirty().saturating_add(store.kept()) <= self.dirty_limit.saturating_mul(2)
+        store.listed().saturating_add(store.kept()) <= self.dirty_limit.saturating_mul(2)
     }
 
     /// Whether blocks were freed since cleaning gained nothing.

@@ -18,6 +18,7 @@ use f2fs_segment::SegmentManager;
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
 use crate::blocks::WriteBatch;
+use crate::brake::Brake;
 use crate::clock::Clock;
 use crate::damage::Damage;
 use crate::data_count::DataCount;
@@ -79,6 +80,8 @@ pub struct Volume {
     pub(crate) blocks_written: DataCount,
     /// The blocks that the next checkpoint has to write, and whether it is due.
     pub(crate) pressure: Pressure,
+    /// Slows operations down when a checkpoint cannot follow them.
+    pub(crate) brake: Brake,
     /// Moves blocks out of the way of writes into holes, and plans these.
     pub(crate) precleaner: Precleaner,
     pub(crate) damage: Damage,

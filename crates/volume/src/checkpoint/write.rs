@@ -40,8 +40,9 @@ impl Checkpoints<'_> {
         let _writing = writing;
         let _unwinding = Unwinding::new(self.0);
         let write = || {
-            let nodes = nodes.finish()?.1 + ahead;
-            let report = self.write_tables_and_pack(reason, nodes, tables, &cleared)?;
+            let frozen_nodes = nodes.finish()?.1;
+            let report = self.write_tables_and_pack(reason, frozen_nodes + ahead, tables, &cleared)?;
+            let report = CheckpointReport { frozen_nodes, ..report };
             self.0.store.settle(pages);
             self.0.store.shrink();
             Ok(report)
@@ -72,6 +73,7 @@ impl Checkpoints<'_> {
         let mut report = CheckpointReport {
             version: pack.checkpoint.version,
             nodes,
+            frozen_nodes: 0,
             table_blocks,
             pack_blocks: pack.front.len() as u64 + 1,
             freed_segments: 0,

@@ -21,7 +21,7 @@
 //! many as [`VolumeOptions::dirty_nodes`](crate::VolumeOptions::dirty_nodes), of 4 KiB each: no pass begins with more than
 //! twice as many, and operations wait where as many are dirty beside them.
 //!
-//! *Room.* A node that changes again takes a second block. None is taken where users would find none: then the rest is
+//! *Room.* Nodes that a pass has taken off the lists count as dirty until they are written: their room is kept free. A node that changes again takes a second block. None is taken where users would find none: then the rest is
 //! left to the freeze.
 //!
 //! # Locking
@@ -33,20 +33,31 @@ use f2fs_device::{BlockDevice, Request};
 use f2fs_format::summary::Summary;
 use f2fs_nat::NatError;
 use f2fs_segment::{NodeLog, Run};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, protocol_step};
 
 use super::Checkpoints;
 use crate::VolumeError;
+use crate::brake::Brake;
 use crate::node_log::{NodeLogs, node_log};
 use crate::node_page::NodePage;
 use crate::op::Unwinding;
 
 /// Nodes written together.
 const CHUNK: usize = if cfg!(loom) { 2 } else { 512 };
-/// Passes at most. Operations may change nodes faster than they are written; each pass writes fewer.
+/// Passes at most. Each writes fewer nodes than the one before: operations that change more are slowed down
+/// ([`Brake`]).
 const PASSES: u32 = if cfg!(loom) { 1 } else { 16 };
 /// So many entries of the SIT are worth a look beforehand.
 const PREPARED: usize = 64;
+
+/// Operations may be slowed down until this is dropped.
+struct Braked<'a>(&'a Brake);
+
+impl Drop for Braked<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
 
 impl Checkpoints<'_> {
     /// Writes dirty nodes and blocks ahead, until few are left or there is no room for more. `above` does it with the
@@ -54,13 +65,14 @@ impl Checkpoints<'_> {
     /// checkpoint. An error at a node stops the volume.
     pub(crate) fn write_ahead<E: From<VolumeError>>(self, mut above: impl FnMut() -> Result<(), E>) -> Result<u64, E> {
         let _unwinding = Unwinding::new(self.0);
+        let _braked = Braked(&self.0.brake);
         let mut written = 0;
-        for _ in 0..PASSES {
+        for pass in 0..PASSES {
             if !self.0.pressure.is_worth_writing_ahead(&self.0.store) {
                 break;
             }
             above()?;
-            if !self.write_nodes_ahead(&mut written).inspect_err(|error| self.0.stop(error))? {
+            if !self.write_nodes_ahead(pass, &mut written).inspect_err(|error| self.0.stop(error))? {
                 break;
             }
         }
@@ -73,19 +85,22 @@ impl Checkpoints<'_> {
     }
 
     /// One pass over the nodes. False: there is no room for more.
-    fn write_nodes_ahead(self, written: &mut u64) -> Result<bool, VolumeError> {
+    fn write_nodes_ahead(self, pass: u32, written: &mut u64) -> Result<bool, VolumeError> {
         let mut pages = self.0.store.take_for_ahead();
         // In order of inode and offset, so that a file's nodes lie together.
         pages.sort_unstable_by_key(|page| (page.ino, page.nid));
-        let mut whole = true;
+        let (mut whole, mut past) = (true, 0);
         for chunk in pages.chunks(CHUNK) {
             whole = whole && self.write_chunk_ahead(chunk, written)?;
             if !whole {
                 self.0.store.put_back(chunk);
             }
+            past += chunk.len() as u64;
+            self.0.store.pass_over(chunk.len() as u64);
+            self.0.pressure.tell(&self.0.store, &self.0.segments);
+            protocol_step!("brake_left_open", self.0.brake.adjust(pass, past, self.0.store.listed()));
         }
         self.0.store.keep(pages);
-        self.0.pressure.tell(&self.0.store, &self.0.segments);
         Ok(whole)
     }
 

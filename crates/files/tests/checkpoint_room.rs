@@ -1,0 +1,115 @@
+//! Operations beside a checkpoint that has much to write: they leave room for it, and they let it come to its end.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use f2fs_device::{BlockDevice, MemoryDevice, Operation};
+use f2fs_device_test::{HeldDevice, SlowDevice};
+use f2fs_files::{FileSystem, Options};
+use f2fs_volume::VolumeOptions;
+use f2fs_volume::format::{FormatOptions, format};
+
+/// Nodes that the checkpoint writes ahead, more than are written at once.
+const NODES: u32 = 12_000;
+/// Blocks of the file that is overwritten.
+const BLOCKS: u64 = 256;
+
+/// A checkpoint has taken its nodes and written few of them. Whoever writes data meanwhile must not take the segments
+/// that the others need.
+#[test]
+fn nodes_that_a_checkpoint_has_taken_keep_their_room() {
+    let memory = Arc::new(MemoryDevice::new((288 << 20) >> 12));
+    format(&*memory, &FormatOptions::default()).unwrap();
+    let held = Arc::new(HeldDevice::new(memory.clone() as Arc<dyn BlockDevice>));
+    let volume = VolumeOptions::new().dirty_nodes(u64::MAX / 2);
+    let fs = FileSystem::open(held.clone(), Options::new().volume(volume)).unwrap();
+    fs.create_dir("/d", 0o755).unwrap();
+    for number in 0..NODES {
+        fs.create_file(format!("/d/{number}"), 0o644).unwrap();
+    }
+    let file = fs.create_file("/data", 0o644).unwrap();
+    fs.checkpoint().unwrap();
+    for number in 0..NODES {
+        fs.set_permissions(format!("/d/{number}"), 0o600).unwrap();
+    }
+
+    let (written, enough) = (AtomicU64::new(0), AtomicBool::new(false));
+    held.hold_next(Operation::Write);
+    std::thread::scope(|scope| {
+        let checkpoint = scope.spawn(|| fs.checkpoint());
+        held.wait_until_held();
+        let writer = scope.spawn(|| {
+            while !enough.load(Ordering::Relaxed) {
+                let block = written.load(Ordering::Relaxed) % BLOCKS;
+                assert_eq!(file.write_at(&[1; 4096], block * 4096).unwrap(), 4096);
+                if block.is_multiple_of(4) {
+                    // A node that is dirty: it has the dirty ones counted.
+                    fs.set_permissions(format!("/d/{}", block * 8), 0o644).unwrap();
+                }
+                written.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        // Until the writer waits for the checkpoint.
+        let mut before = u64::MAX;
+        while before != written.load(Ordering::Relaxed) && !writer.is_finished() {
+            before = written.load(Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        held.release();
+        checkpoint.join().unwrap().unwrap();
+        enough.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+    });
+    let written = written.into_inner();
+    assert!(written > BLOCKS, "{written} blocks were written beside it");
+    drop(file);
+    fs.close().unwrap();
+
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("image");
+    memory.save(&image).unwrap();
+    f2fs_oracle::assert_clean(&image);
+}
+
+/// Threads change nodes faster than the device takes them. Few are left to the freeze, while which all have to wait.
+#[test]
+fn a_checkpoint_comes_to_its_end_beside_threads_that_are_faster() {
+    let memory = MemoryDevice::new((1 << 30) >> 12);
+    format(&memory, &FormatOptions::default()).unwrap();
+    let slow = SlowDevice::new(memory, |blocks| blocks as f64 * 20e-6);
+    let volume = VolumeOptions::new().dirty_nodes(u64::MAX / 2);
+    let fs = FileSystem::open(Arc::new(slow), Options::new().volume(volume)).unwrap();
+    for thread in 0..4 {
+        fs.create_dir(format!("/{thread}"), 0o755).unwrap();
+        for number in 0..4000 {
+            fs.create_file(format!("/{thread}/{number}"), 0o644).unwrap();
+        }
+    }
+    let enough = AtomicBool::new(false);
+    let report = std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (fs, enough) = (&fs, &enough);
+            scope.spawn(move || {
+                for number in (0..4000).cycle().take_while(|_| !enough.load(Ordering::Relaxed)) {
+                    fs.set_permissions(format!("/{thread}/{number}"), 0o600).unwrap();
+                }
+            });
+        }
+        let report = fs.checkpoint();
+        enough.store(true, Ordering::Relaxed);
+        report.unwrap()
+    });
+    assert!(report.frozen_nodes < 3000, "{} nodes were left to the freeze", report.frozen_nodes);
+    fs.close().unwrap();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn faults_are_found() {
+    let test = "nodes_that_a_checkpoint_has_taken_keep_their_room";
+    f2fs_sync::assert_found(test, &["taken_nodes_have_no_room"], "NoSpace");
+    let test = "a_checkpoint_comes_to_its_end_beside_threads_that_are_faster";
+    f2fs_sync::assert_found(test, &["brake_left_open"], "were left to the freeze");
+}
