@@ -310,9 +310,12 @@ impl Boot<'_> {
     }
 }
 
-/// Whether this process may use the processors' own virtualisation.
+/// Whether this process may use the processors' own virtualisation. A `/dev/kvm` without that is of a kind (PVM) that runs
+/// only kernels made for it.
 fn has_kvm() -> bool {
-    File::options().read(true).write(true).open("/dev/kvm").is_ok()
+    let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    processors.split_whitespace().any(|flag| matches!(flag, "vmx" | "svm"))
+        && File::options().read(true).write(true).open("/dev/kvm").is_ok()
 }
 
 /// The size of sectors, as QEMU's options say it.
