@@ -130,6 +130,35 @@ fn fxmark_keeps_what_is_on_an_image() {
 }
 
 #[test]
+fn fxmark_in_a_directory_and_on_a_volume_that_is_there() {
+    let place = Place::new();
+    let csv = place.path("out.csv");
+    let table = ok(fxmark(["--workload", "mwul,mwcm", "--threads", "1,2", "--directory"])
+        .arg(place.dir())
+        .arg("--csv")
+        .arg(&csv));
+    assert!(table.contains("directory lock its own"), "{table}");
+    let lines = measurements(&csv);
+    assert_eq!(lines.len(), 4, "of each workload and number of threads one, and none of each policy");
+    assert!(lines.iter().all(|line| line[1] == "directory" && line[3] == "200"), "{lines:?}");
+    fail(fxmark(["--policy", "clue", "--directory"]).arg(place.dir()), 2, "--policy");
+
+    let image = place.path("image");
+    f2fs_oracle::mkfs_sized(&image, 256 << 20, &["-l", "kept"]).unwrap();
+    let on = |args: [&str; 2]| {
+        let mut command = fxmark(["--threads", "2", "--workload", "mwcl", "--force", "--formatted"]);
+        command.args(args).arg("--image").arg(&image);
+        command
+    };
+    fail(&mut on(["--policy", "clue,sharded"]), 1, "--formatted is for one measurement");
+    ok(&mut on(["--policy", "sharded"]));
+    f2fs_oracle::assert_clean(&image);
+    let mut inspect = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+    assert!(ok(inspect.arg("inspect").arg(&image)).contains("kept"), "the volume of before");
+    fail(&mut fxmark(["--formatted"]), 2, "--image");
+}
+
+#[test]
 fn fxmark_says_what_is_wrong() {
     let place = Place::new();
     fail(&mut fxmark(["--workload", "mwux"]), 2, "mwum");

@@ -41,6 +41,9 @@
 //! # Ok::<(), f2fs_workload::fxmark::FxmarkError>(())
 //! ```
 //!
+//! [`run_in_directory`] does the same by system calls in a directory of a mounted file system, for comparison. Nothing is
+//! done there about free NIDs, and its `syncfs` stands for the checkpoint.
+//!
 //! # What a measurement costs and holds
 //!
 //! Each operation is timed on its own: one look at the clock and one count in the worker's own histogram, about 40 ns.
@@ -51,16 +54,20 @@
 //!
 //! One lock, of the start line: workers wait there until all are ready and the volume is checkpointed. See [`line`].
 
+mod directory;
 mod error;
 mod line;
 mod measured;
 mod names;
 mod observer;
 mod prepare;
+mod race;
 mod run;
 mod setting;
+mod system;
 mod work;
 
+pub use directory::run_in_directory;
 pub use error::FxmarkError;
 pub use measured::{Fill, Measured};
 pub use observer::Observer;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use f2fs::device::MemoryDevice;
 use f2fs::nat::Policy;
 use f2fs::{DirectoryLock, FileSystem, Options};
-use f2fs_workload::fxmark::{FxmarkError, Measured, Setting, Workload, run};
+use f2fs_workload::fxmark::{FxmarkError, Measured, Setting, Workload, run, run_in_directory};
 
 const MIB: u64 = 256;
 
@@ -67,6 +67,24 @@ fn every_workload_leaves_a_sound_volume() {
         device.save(&image).unwrap();
         f2fs_oracle::assert_clean(&image);
     }
+}
+
+#[test]
+fn every_workload_runs_in_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    for workload in Workload::ALL {
+        let setting = Setting { threads: 3, files: 40, ..Setting::new(workload) };
+        let measured = run_in_directory(dir.path(), &setting, &()).unwrap();
+        assert_eq!((measured.operations, measured.latencies.len()), (40, 40), "{workload}");
+        assert!(measured.in_directory && measured.csv().starts_with(&format!("{workload},directory,3,40,")));
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0, "{workload} leaves nothing");
+    }
+    // What is there already is not touched.
+    let kept = dir.path().join("fxmark");
+    std::fs::write(&kept, "kept").unwrap();
+    let error = run_in_directory(dir.path(), &Setting::new(Workload::Mwcl), &()).unwrap_err();
+    assert!(matches!(error, FxmarkError::Operation { what: "mkdir", .. }), "{error}");
+    assert_eq!(std::fs::read(&kept).unwrap(), b"kept");
 }
 
 /// As `f2fs_balance_fs` of fs/f2fs/segment.c: with 100,000 entries of the node address table in memory, every create

@@ -1,6 +1,7 @@
 //! `cargo xtask guest`: tests in which the Linux kernel is the judge.
 //!
-//! Each test boots a virtual machine (QEMU in software emulation, Debian's 6.12 kernel, an initial RAM disk made here)
+//! Each test boots a virtual machine (QEMU, with KVM where that is to be had and else in software emulation; Debian's 6.12
+//! kernel, an initial RAM disk made here)
 //! with images as its disks, runs a script in it, and compares what the kernel saw with what this project and
 //! `fsck.f2fs` see. Everything that is fetched or built is kept under `target/guest`.
 
@@ -29,6 +30,7 @@ mod pmem;
 pub(crate) mod programs;
 mod rolled_forward;
 mod rounds;
+mod scaling;
 mod several;
 mod slow_card;
 mod ublk;
@@ -75,6 +77,9 @@ pub(crate) struct Args {
     /// Use smaller trees, for a run of minutes: medium in place of large ones, small in place of medium ones.
     #[arg(long)]
     quick: bool,
+    /// Processors of the virtual machine of the test `scaling` [default: as many as this machine has, 16 at most].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=255))]
+    processors: Option<u32>,
 }
 
 /// The features of `mkfs.f2fs -O` that change inodes and checksums, beside the plain format.
@@ -89,6 +94,8 @@ pub(crate) struct Bench {
     /// Where programs are built.
     cache: PathBuf,
     quick: bool,
+    /// Processors of a machine that measures scaling, if they were given.
+    processors: Option<u32>,
 }
 
 impl Bench {
@@ -184,7 +191,7 @@ const TESTS: [Test; 17] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 10] = [
+const BY_HAND: [Test; 11] = [
     (
         "ublk-kinds",
         "every kind of device of f2fs ublk: fio compares what it wrote, the device suite runs on them",
@@ -231,6 +238,11 @@ const BY_HAND: [Test; 10] = [
         varmail::run,
     ),
     (
+        "scaling",
+        "FxMark on Linux's F2FS and with the library, at 1 to 16 threads of as many processors (prints a table)",
+        scaling::run,
+    ),
+    (
         "nvme-fio",
         "an NVMe namespace, as a block device and by its own commands, beside fio (prints tables)",
         nvme_fio::run,
@@ -243,7 +255,7 @@ const BY_HAND: [Test; 10] = [
 ///
 /// If the virtual machine cannot be started, or a test in it fails.
 pub(crate) fn run(args: Args) -> Result<()> {
-    let Args { tests, list, prepare, keep, jobs, quick } = args;
+    let Args { tests, list, prepare, keep, jobs, quick, processors } = args;
     let chosen = choose(&tests)?;
     if list {
         let by_hand = if tests.is_empty() { &BY_HAND[..] } else { &[] };
@@ -253,7 +265,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         }
         return Ok(());
     }
-    let bench = bench(quick)?;
+    let bench = Bench { processors, ..bench(quick)? };
     if prepare {
         return Ok(());
     }
@@ -297,7 +309,7 @@ pub(crate) fn bench(quick: bool) -> Result<Bench> {
     let programs = programs::build(&cache, &[("f2fs-cli", "f2fs"), ("guest-agent", "guest-agent")])?;
     let here = Here { f2fs: programs[0].clone(), agent: programs[1].clone() };
     let guest = Guest::new(&cache, programs)?;
-    let bench = Bench { guest, here, images, cache, quick };
+    let bench = Bench { guest, here, images, cache, quick, processors: None };
     println!("guest tests with Linux {}", bench.guest.release());
     Ok(bench)
 }

@@ -18,7 +18,8 @@ pub(crate) enum BenchCommand {
     #[command(after_help = "\
 Examples:
   f2fs bench fxmark --memory 8G --workload mwul,mwum --threads 1,2,4
-  f2fs bench fxmark --image scratch.img --size 8G --policy sharded --csv rates.csv")]
+  f2fs bench fxmark --image scratch.img --size 8G --policy sharded --csv rates.csv
+  f2fs bench fxmark --directory /mnt/f2fs --workload mwul,mwcl --threads 1,2,4")]
     Fxmark(FxmarkArgs),
     /// Read blocks of 4 KiB from many threads, with the library's range locks and with a tree of ranges as in Btrfs.
     #[command(after_help = "\
@@ -124,6 +125,13 @@ pub(crate) struct OutputArgs {
 pub(crate) struct FxmarkArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
+    /// Directory of a mounted file system to measure in place of the library, by system calls: for comparison. A
+    /// directory `fxmark` is made in it, and removed.
+    #[arg(long, conflicts_with_all = ["image", "memory", "policy", "directory_lock", "free_nids", "verify"])]
+    pub(crate) directory: Option<PathBuf>,
+    /// Measure on the new, empty volume that the image has, and do not format it. For one measurement.
+    #[arg(long, requires_all = ["image", "force"])]
+    pub(crate) formatted: bool,
     #[command(flatten)]
     pub(crate) threads: ThreadArgs,
     #[command(flatten)]

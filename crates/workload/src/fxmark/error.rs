@@ -1,5 +1,7 @@
 //! Errors of the driver.
 
+use std::error::Error;
+
 use f2fs::FsError;
 use f2fs::check::{CheckError, CheckReport};
 use f2fs::volume::format::FormatVolumeError;
@@ -26,8 +28,8 @@ pub enum FxmarkError {
         what: &'static str,
         /// The path.
         path: String,
-        /// The file system's error.
-        source: Box<FsError>,
+        /// The library's error, or the system's.
+        source: Box<dyn Error + Send + Sync>,
     },
     /// A read or write moved fewer bytes than it should.
     #[error("{what} {path}: {bytes} of {wanted} bytes")]
@@ -41,7 +43,7 @@ pub enum FxmarkError {
         /// Bytes wanted.
         wanted: usize,
     },
-    /// The volume does not have as many inodes afterwards as the operations should leave.
+    /// There are not as many inodes afterwards, or files of a directory, as the operations should leave.
     #[error("{workload}: {found} inodes after {operations} operations, {expected} expected")]
     Inodes {
         /// The workload.
@@ -89,7 +91,10 @@ impl FxmarkError {
     }
 
     /// For operations on a path.
-    pub(super) fn at<'a>(what: &'static str, path: &'a str) -> impl FnOnce(FsError) -> FxmarkError + 'a {
+    pub(super) fn at<E>(what: &'static str, path: &str) -> impl FnOnce(E) -> FxmarkError
+    where
+        E: Error + Send + Sync + 'static,
+    {
         move |source| FxmarkError::Operation { what, path: path.to_owned(), source: Box::new(source) }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::error::FxmarkError;
 use super::setting::Setting;
 use super::work::Work;
 use crate::report::Latencies;
@@ -27,6 +28,8 @@ pub struct Fill {
 pub struct Measured {
     /// The setting.
     pub setting: Setting,
+    /// It was by system calls in a directory; the setting's policy and lock mean nothing then.
+    pub in_directory: bool,
     /// Operations of all workers.
     pub operations: u64,
     /// From the first worker's start to the last one's end.
@@ -67,6 +70,7 @@ impl Measured {
         work.iter().for_each(|work| latencies.merge(&work.latencies));
         Measured {
             setting: setting.clone(),
+            in_directory: false,
             operations: work.iter().map(|work| work.operations).sum(),
             elapsed: start.zip(end).map_or(Duration::ZERO, |(start, end)| end - start),
             slowest_share: if fastest > 0.0 { slowest / fastest } else { 1.0 },
@@ -90,13 +94,29 @@ impl Measured {
         self.latencies.percentile(percent).as_secs_f64() * 1e6
     }
 
+    /// The name of the policy, or `directory`.
+    #[must_use]
+    pub fn policy(&self) -> String {
+        if self.in_directory { "directory".to_owned() } else { self.setting.policy.to_string() }
+    }
+
+    /// Checks that the count of inodes, before and after, shows the files that were made or unlinked.
+    pub(super) fn left(&self, before: i64, found: i64) -> Result<(), FxmarkError> {
+        let (workload, operations) = (self.setting.workload, self.operations);
+        let expected = before + workload.inodes() * operations as i64;
+        if found == expected && operations == self.setting.files {
+            return Ok(());
+        }
+        Err(FxmarkError::Inodes { workload, operations, expected, found })
+    }
+
     /// A line of CSV, without a newline.
     #[must_use]
     pub fn csv(&self) -> String {
         format!(
             "{},{},{},{},{:.6},{:.1},{:.4},{:.3},{:.3},{:.6}",
             self.setting.workload,
-            self.setting.policy,
+            self.policy(),
             self.setting.threads,
             self.operations,
             self.elapsed.as_secs_f64(),

@@ -6,8 +6,12 @@ use std::str::FromStr;
 use f2fs::DirectoryLock;
 use f2fs::nat::Policy;
 
+use super::error::FxmarkError;
+
 /// Bytes of a block, and of an operation of the workloads on blocks.
 pub(super) const BLOCK: usize = 4096;
+/// The most threads.
+const MOST_THREADS: usize = 4096;
 /// Bytes of a worker's part of a shared file.
 pub(super) const PART: u64 = 8 << 20;
 
@@ -144,6 +148,8 @@ pub struct Setting {
     /// NIDs that are free when it starts, at most; `None`: as in FxMark, none for `mwul` and `mwum`, and all that there
     /// are for the others.
     pub free_nids: Option<u64>,
+    /// Bytes of the library's page cache; 0 for none.
+    pub page_cache: u64,
     /// Check the closed volume afterwards, as fsck does.
     pub verify: bool,
 }
@@ -159,6 +165,7 @@ impl Setting {
             threads: 1,
             files: 100_000,
             free_nids: None,
+            page_cache: 0,
             verify: false,
         }
     }
@@ -183,6 +190,17 @@ impl Setting {
     pub(super) fn share(&self, worker: usize) -> u64 {
         let threads = self.threads.max(1) as u64;
         self.files / threads + u64::from((worker as u64) < self.files % threads)
+    }
+
+    /// Whether it can be measured at all.
+    pub(super) fn validate(&self) -> Result<(), FxmarkError> {
+        if self.threads == 0 || self.threads > MOST_THREADS {
+            return Err(FxmarkError::Setting("a measurement needs 1 to 4096 threads"));
+        }
+        if self.files == 0 {
+            return Err(FxmarkError::Setting("a measurement needs at least one file"));
+        }
+        Ok(())
     }
 
     /// How many free NIDs to leave, if not all.

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use f2fs::{FileSystem, RenameMode};
-
 use super::error::FxmarkError;
 use super::names::PathBuffer;
 use super::setting::{BLOCK, PART, Setting, Workload};
+use super::system::System;
 use crate::report::Latencies;
 
 /// The result of a worker.
@@ -25,51 +24,51 @@ impl Work {
 }
 
 /// Does all operations of a worker.
-pub(super) fn work(fs: &FileSystem, setting: &Setting, worker: usize) -> Result<Work, FxmarkError> {
+pub(super) fn work<S: System>(system: &S, setting: &Setting, worker: usize) -> Result<Work, FxmarkError> {
     let workload = setting.workload;
     let count = setting.share(worker);
-    let mut path = PathBuffer::default();
+    let mut path = PathBuffer::new(system.root());
     match workload {
         Workload::Mwul | Workload::Mwum => timed(count, |number| {
             let path = path.file(workload, worker, number);
-            fs.remove_file(path).map_err(FxmarkError::at("unlink", path))
+            system.remove(path).map_err(FxmarkError::at("unlink", path))
         }),
         Workload::Mwcl => timed(count, |number| {
             let path = path.file(workload, worker, number);
-            fs.create_file(path, 0o700).map(drop).map_err(FxmarkError::at("create", path))
+            system.create(path).map(drop).map_err(FxmarkError::at("create", path))
         }),
         Workload::Mwcm => {
             let page = [0; BLOCK];
             timed(count, |number| {
                 let path = path.file(workload, worker, number);
-                let file = fs.create_file(path, 0o700).map_err(FxmarkError::at("create", path))?;
-                let bytes = file.write_at(&page, 0).map_err(FxmarkError::at("write", path))?;
+                let file = system.create(path).map_err(FxmarkError::at("create", path))?;
+                let bytes = system.write_at(&file, &page, 0).map_err(FxmarkError::at("write", path))?;
                 whole("write", path, bytes)
             })
         }
         Workload::Mwrl | Workload::Mwrm => {
-            let mut to = PathBuffer::default();
+            let mut to = PathBuffer::new(system.root());
             timed(count, |number| {
                 let from = path.file(workload, worker, number);
                 let to = to.renamed(workload, worker, number);
-                fs.rename(from, to, RenameMode::Replace).map_err(FxmarkError::at("rename", from))
+                system.rename(from, to).map_err(FxmarkError::at("rename", from))
             })
         }
         Workload::Drbl | Workload::Drbm | Workload::Drbh => {
             let path = path.file(workload, worker, 0);
-            let file = fs.open_file(path).map_err(FxmarkError::at("open", path))?;
+            let file = system.open(path).map_err(FxmarkError::at("open", path))?;
             let (mut page, offset) = ([0; BLOCK], offset(workload, worker));
             timed(count, |_| {
-                let bytes = file.read_at(&mut page, offset).map_err(FxmarkError::at("read", path))?;
+                let bytes = system.read_at(&file, &mut page, offset).map_err(FxmarkError::at("read", path))?;
                 whole("read", path, bytes)
             })
         }
         Workload::Dwol | Workload::Dwom => {
             let path = path.file(workload, worker, 0);
-            let file = fs.open_file(path).map_err(FxmarkError::at("open", path))?;
+            let file = system.open(path).map_err(FxmarkError::at("open", path))?;
             let (page, offset) = ([0xa5; BLOCK], offset(workload, worker));
             timed(count, |_| {
-                let bytes = file.write_at(&page, offset).map_err(FxmarkError::at("write", path))?;
+                let bytes = system.write_at(&file, &page, offset).map_err(FxmarkError::at("write", path))?;
                 whole("write", path, bytes)
             })
         }

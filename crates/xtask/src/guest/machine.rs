@@ -1,7 +1,7 @@
-//! One boot of the test machine: QEMU in software emulation, disks, a shared directory, a script.
+//! One boot of the test machine: QEMU, with KVM or in software emulation, disks, a shared directory, a script.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -259,7 +259,8 @@ impl Boot<'_> {
     fn command(&self, share: &Path, console: &Path) -> Command {
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
-        qemu.args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max"]);
+        let (accelerator, processor) = if has_kvm() { ("kvm", "host") } else { ("tcg,thread=multi", "max") };
+        qemu.args(["-M", "q35", "-accel", accelerator, "-cpu", processor]);
         qemu.args(["-smp", &self.processors.to_string(), "-m", &self.memory.to_string()]);
         qemu.arg("-kernel").arg(&self.guest.kernel.image).arg("-initrd").arg(&self.guest.initrd);
         let mut arguments = KERNEL_ARGUMENTS.to_owned();
@@ -307,6 +308,14 @@ impl Boot<'_> {
         qemu.stdin(Stdio::null());
         qemu
     }
+}
+
+/// Whether this process may use the processors' own virtualisation. A `/dev/kvm` without that is of a kind (PVM) that runs
+/// only kernels made for it.
+fn has_kvm() -> bool {
+    let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    processors.split_whitespace().any(|flag| matches!(flag, "vmx" | "svm"))
+        && File::options().read(true).write(true).open("/dev/kvm").is_ok()
 }
 
 /// The size of sectors, as QEMU's options say it.

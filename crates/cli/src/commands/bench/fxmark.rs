@@ -1,36 +1,40 @@
 //! `f2fs bench fxmark`.
 
 use std::io::Write;
+use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
 use f2fs::nat::Policy;
 use f2fs_workload::fxmark::{self, Measured, Observer, Setting, Workload};
 use f2fs_workload::report::LineChart;
+use f2fs_workload::shell::Quoted;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::{Output, Target};
 use crate::args::bench::{FxmarkArgs, LockArg};
 use crate::error::CliError;
+use crate::medium;
 use crate::progress;
 
 pub(crate) fn run(args: &FxmarkArgs) -> Result<(), CliError> {
-    let target = Target::new(&args.target)?;
-    let device = target.describe()?;
+    let settings = settings(args);
+    if args.formatted && settings.len() > 1 {
+        return Err(CliError::new("--formatted is for one measurement: one workload, number of threads and policy"));
+    }
+    let place = Place::new(args)?;
+    let device = place.describe()?;
     let lock = match args.directory_lock {
+        _ if args.directory.is_some() => "its own",
         LockArg::Whole => "whole",
         LockArg::Bucket => "bucket",
     };
     let about = [("device", &*device), ("directory lock", lock)];
     let mut output = Output::new(&args.output, &about, Measured::COLUMNS)?;
-    let settings = settings(args);
     let watch = Watch::new(&settings);
     let mut all = Vec::with_capacity(settings.len());
     for setting in &settings {
-        let measured = fxmark::run(target.open()?, setting, &watch).map_err(|error| {
-            let Setting { workload, policy, threads, .. } = setting;
-            CliError::new(format_args!("{workload}, {policy}, {threads} threads: {error}"))
-        })?;
+        let measured = place.measure(setting, &watch)?;
         output.line(&measured.csv())?;
         all.push(measured);
     }
@@ -54,17 +58,60 @@ pub(crate) fn run(args: &FxmarkArgs) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Where it is measured.
+enum Place<'a> {
+    /// With the library, which formats the device first or not.
+    Device(Target, bool),
+    /// By system calls.
+    Directory(&'a Path),
+}
+
+impl Place<'_> {
+    fn new(args: &FxmarkArgs) -> Result<Place<'_>, CliError> {
+        match &args.directory {
+            Some(directory) => Ok(Place::Directory(directory)),
+            None => Ok(Place::Device(Target::new(&args.target)?, args.formatted)),
+        }
+    }
+
+    fn describe(&self) -> Result<String, CliError> {
+        match self {
+            Place::Device(target, _) => target.describe(),
+            Place::Directory(directory) => Ok(format!("directory {}", Quoted::path(directory))),
+        }
+    }
+
+    fn measure(&self, setting: &Setting, watch: &Watch) -> Result<Measured, CliError> {
+        let measured = match self {
+            Place::Device(target, false) => fxmark::run(target.open()?, setting, watch),
+            Place::Device(target, true) => fxmark::run_formatted(target.open()?, setting, watch),
+            Place::Directory(directory) => fxmark::run_in_directory(directory, setting, watch),
+        };
+        measured.map_err(|error| {
+            let Setting { workload, policy, threads, .. } = setting;
+            let policy = if let Place::Directory(_) = self { "directory".to_owned() } else { policy.to_string() };
+            CliError::new(format_args!("{workload}, {policy}, {threads} threads: {error}"))
+        })
+    }
+}
+
+/// The policies to measure, one where a directory is measured.
+fn policies(args: &FxmarkArgs) -> &[Policy] {
+    if args.directory.is_some() { &args.policy[..1] } else { &args.policy }
+}
+
 /// Policies innermost, so that policies are compared by measurements close together.
 fn settings(args: &FxmarkArgs) -> Vec<Setting> {
     let mut settings = Vec::new();
     for workload in &args.workload {
         for threads in &args.threads.threads {
-            settings.extend(args.policy.iter().map(|policy| Setting {
+            settings.extend(policies(args).iter().map(|policy| Setting {
                 policy: *policy,
                 directory_lock: args.directory_lock.into(),
                 threads: usize::from(*threads),
                 files: args.files,
                 free_nids: args.free_nids,
+                page_cache: medium::page_cache(),
                 verify: args.verify,
                 ..Setting::new(*workload)
             }));
@@ -116,10 +163,10 @@ fn table(all: &[Measured]) -> Table {
         "cached",
     ]);
     for measured in all {
-        let Setting { workload, policy, threads, .. } = &measured.setting;
+        let Setting { workload, threads, .. } = &measured.setting;
         table.add_row([
             workload.to_string(),
-            policy.to_string(),
+            measured.policy(),
             threads.to_string(),
             format!("{:.0}", measured.rate()),
             format!("{:.0} %", measured.slowest_share * 100.0),
@@ -138,10 +185,10 @@ fn table(all: &[Measured]) -> Table {
 }
 
 fn describe(measured: &Measured) -> Value {
-    let Setting { workload, policy, threads, .. } = &measured.setting;
+    let Setting { workload, threads, .. } = &measured.setting;
     json!({
         "workload": workload.to_string(),
-        "policy": policy.to_string(),
+        "policy": measured.policy(),
         "threads": threads,
         "operations": measured.operations,
         "seconds": measured.elapsed.as_secs_f64(),
@@ -167,8 +214,9 @@ fn charts(args: &FxmarkArgs, lock: &str, device: &str, processors: usize, all: &
     let chart = |workload: &Workload| {
         let title = format!("{} on {device}, directory lock {lock}", workload.name().to_uppercase());
         let mut chart = LineChart::new(title, "threads", format!("{}/s", workload.operations())).processors(processors);
-        for policy in &args.policy {
-            chart.line(policy.to_string(), points(all, *workload, *policy));
+        for policy in policies(args) {
+            let name = if args.directory.is_some() { "directory".to_owned() } else { policy.to_string() };
+            chart.line(name, points(all, *workload, *policy));
         }
         chart
     };
