@@ -168,7 +168,7 @@ mod played {
         /// Names are changed under one lock for the directory, as in Linux.
         #[arg(long)]
         whole_directory: bool,
-        /// paper, epyc or this.
+        /// paper, epyc, xeon16 or this.
         #[arg(long, default_value = "epyc")]
         machine: String,
         /// Numbers of cores.
@@ -211,7 +211,7 @@ mod played {
             validate::report(measured.as_deref());
             return;
         }
-        let Some(machine) = Machine::named(&args.machine) else { fail("machines: paper, epyc, this") };
+        let Some(machine) = Machine::named(&args.machine) else { fail("machines: paper, epyc, xeon16, this") };
         if let Some(inodes) = args.pause {
             show_pauses(&machine, &args.cores, inodes, args.lines);
             return;

@@ -38,17 +38,22 @@ impl Curve {
 /// if asked.
 #[must_use]
 pub fn measure(subject: &Subject, machine: &Machine, cores: &[usize], laps: u64, band: bool) -> Curve {
-    let pace = subject.pace(laps.max(200));
-    let one = one(subject, machine, &pace, laps);
+    measure_at(subject, machine, &subject.pace(laps.max(200)), cores, laps, band)
+}
+
+/// The same at another pace.
+#[must_use]
+pub fn measure_at(subject: &Subject, machine: &Machine, pace: &Pace, cores: &[usize], laps: u64, band: bool) -> Curve {
+    let one = one(subject, machine, pace, laps);
     let (half, double) = (machine.with_costs(50), machine.with_costs(200));
-    let ends = band.then(|| [&half, &double].map(|machine| self::one(subject, machine, &pace, laps)));
+    let ends = band.then(|| [&half, &double].map(|machine| self::one(subject, machine, pace, laps)));
     let points = cores
         .iter()
         .map(|cores| {
-            let outcome = subject.play(machine, &pace, *cores, laps);
+            let outcome = subject.play(machine, pace, *cores, laps);
             let band = ends.map(|[cheap, dear]| {
-                let cheap = subject.play(&half, &pace, *cores, laps).rate() / cheap;
-                (cheap, subject.play(&double, &pace, *cores, laps).rate() / dear)
+                let cheap = subject.play(&half, pace, *cores, laps).rate() / cheap;
+                (cheap, subject.play(&double, pace, *cores, laps).rate() / dear)
             });
             Point { cores: *cores, ratio: outcome.rate() / one, band, outcome }
         })

@@ -17,4 +17,4 @@ pub mod svg;
 pub mod validate;
 
 pub use crate::scaling::{Subject, Workload};
-pub use curve::{Curve, Point, measure};
+pub use curve::{Curve, Point, measure, measure_at};

@@ -27,10 +27,16 @@ impl Subject {
     /// project's machine what it takes there.
     #[must_use]
     pub fn pace(&self, laps: u64) -> Pace {
+        self.pace_on(&Machine::this(), self.workload.nanoseconds(), laps)
+    }
+
+    /// The same for a machine on which an operation takes one core so many nanoseconds.
+    #[must_use]
+    pub fn pace_on(&self, machine: &Machine, nanoseconds: u64, laps: u64) -> Pace {
         let sharded = self.with(Policy::Sharded);
-        let bare = sharded.play(&Machine::this(), &Pace::default(), 1, laps);
+        let bare = sharded.play(machine, &Pace::default(), 1, laps);
         let (laps, writes) = (bare.laps.max(1), bare.writes.max(1));
-        let wanted = (self.workload.nanoseconds() * 1000).saturating_sub((bare.time - bare.spent.device) / laps);
+        let wanted = (nanoseconds * 1000).saturating_sub((bare.time - bare.spent.device) / laps);
         Pace { per_write: wanted * laps / writes }
     }
 }

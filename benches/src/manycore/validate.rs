@@ -4,7 +4,7 @@ use f2fs_nat::Policy;
 use f2fs_sync::manycore::Machine;
 use f2fs_workload::reads::PUBLISHED;
 
-use super::{Subject, Workload, measure};
+use super::{Subject, Workload, measure, measure_at};
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,31 +82,58 @@ pub fn policies(workload: Workload, told: f64, cores: usize, operations: u64) ->
     }
 }
 
-/// What `--measure` wrote: operations a second of two threads over those of one, by workload.
-fn measured(csv: &str) -> impl Iterator<Item = (Workload, f64)> + '_ {
-    csv.lines().filter_map(|line| {
-        let mut fields = line.split(',');
-        let workload = Workload::named(fields.next()?)?;
-        Some((workload, fields.nth(1)?.parse().ok()?))
-    })
+/// A line that `--measure` wrote.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Measured {
+    subject: Subject,
+    threads: usize,
+    /// Operations a second with one volume for all threads.
+    shared: f64,
+    /// With one for each.
+    apart: f64,
 }
 
-/// Two threads of this machine over one.
+impl Measured {
+    fn of(line: &str) -> Option<Measured> {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [workload, policy, directory, threads, shared, _, apart, _] = fields[..] else { return None };
+        let workload = Workload::named(workload)?;
+        let subject = Subject { workload, policy: policy.parse().ok()?, whole_directory: directory == "whole" };
+        Some(Measured {
+            subject,
+            threads: threads.parse().ok()?,
+            shared: shared.parse().ok()?,
+            apart: apart.parse().ok()?,
+        })
+    }
+}
+
+/// Threads of a machine that share a volume, relative to as many that have one each, times their number: what they lose
+/// by sharing is what the model is about. What slows threads down that share nothing (clocks, two threads on a core,
+/// memory) is in both. `allowed`: how far apart measured and modelled may be.
 #[must_use]
-pub fn two_threads(csv: &str) -> Vec<Row> {
-    let machine = Machine::this();
-    let rows = measured(csv).map(|(workload, told)| {
-        let curve = measure(&Subject::new(workload), &machine, &[2], workload.laps(), true);
-        let point = &curve.points[0];
-        Row {
-            what: format!("{}, 2 threads over 1", workload.name()),
-            measured: told,
-            modelled: point.ratio,
-            band: point.band.unwrap_or((point.ratio, point.ratio)),
-            allowed: 1.15,
+pub fn threads(machine: &Machine, csv: &str, allowed: f64) -> Vec<Row> {
+    let measured: Vec<Measured> = csv.lines().filter_map(Measured::of).collect();
+    let mut rows = Vec::new();
+    for one in measured.iter().filter(|line| line.threads == 1) {
+        let Subject { workload, .. } = one.subject;
+        let of_it: Vec<&Measured> =
+            measured.iter().filter(|line| line.subject == one.subject && line.threads > 1).collect();
+        let cores: Vec<usize> = of_it.iter().map(|line| line.threads).collect();
+        let laps = workload.laps();
+        let pace = one.subject.pace_on(machine, (1e9 / one.shared) as u64, laps.max(200));
+        let curve = measure_at(&one.subject, machine, &pace, &cores, laps, true);
+        for (line, point) in of_it.into_iter().zip(&curve.points) {
+            rows.push(Row {
+                what: format!("{}, {} threads", workload.name(), line.threads),
+                measured: line.threads as f64 * line.shared / line.apart,
+                modelled: point.ratio,
+                band: point.band.unwrap_or((point.ratio, point.ratio)),
+                allowed,
+            });
         }
-    });
-    rows.collect()
+    }
+    rows
 }
 
 fn print(title: &str, rows: impl IntoIterator<Item = Row>) {
@@ -119,11 +146,15 @@ fn print(title: &str, rows: impl IntoIterator<Item = Row>) {
     println!();
 }
 
+/// Sixteen threads of a machine that was lent once.
+const XEON16: &str = include_str!("../../measured/xeon16.csv");
+
 /// Prints all comparisons; with those of this machine, if it was measured.
 pub fn report(measured: Option<&str>) {
     if let Some(csv) = measured {
-        print("this machine", two_threads(csv));
+        print("this machine, threads sharing a volume", threads(&Machine::this(), csv, 1.15));
     }
+    print("xeon16, threads sharing a volume", threads(&Machine::xeon16(), XEON16, 1.2));
     let jobs = PUBLISHED.map(|(jobs, ..)| jobs);
     let rows = tree(&jobs, 100).into_iter();
     let rows = rows.chain([policies(Workload::Mwul, 15.0, 120, 40), policies(Workload::Mwum, 3.0, 120, 40)]);

@@ -47,7 +47,7 @@ impl Machine {
     /// All machines of the table.
     #[must_use]
     pub fn all() -> Vec<Machine> {
-        vec![Machine::paper(), Machine::epyc(), Machine::this()]
+        vec![Machine::paper(), Machine::epyc(), Machine::xeon16(), Machine::this()]
     }
 
     /// The machine with this name.
@@ -106,6 +106,27 @@ impl Machine {
             wake: 1_500_000,
             wakeup: 4_000_000,
             slower: 130,
+        }
+    }
+
+    /// Sixteen virtual processors of a Xeon (Emerald Rapids).
+    #[must_use]
+    pub fn xeon16() -> Machine {
+        Machine {
+            name: "xeon16",
+            source: "16 virtual processors, Xeon of family 6, model 207. Measured (`cargo bench -p f2fs-benches --bench manycore -- \
+                     --hardware`), but for parking, which is an estimate",
+            levels: vec![Level { cores: 16, transfer: 37_000 }],
+            hit: 2_200,
+            change: 4_300,
+            shared_read: 17_700,
+            memory: 157_000,
+            pause: 15_100,
+            yield_call: 250_000,
+            park: 1_300_000,
+            wake: 1_290_000,
+            wakeup: 3_590_000,
+            slower: 100,
         }
     }
 
