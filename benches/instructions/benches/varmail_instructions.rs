@@ -36,7 +36,7 @@ const PAGE_CACHE: u64 = 256 << 20;
 /// Operations of a round.
 const OPERATIONS: f64 = 13.0;
 /// Instructions of an operation in the mode `journal`.
-const MOST: f64 = 20_000.0;
+const MOST: f64 = 9_700.0;
 
 /// Names of the modes.
 const MODES: [(&str, Option<JournalMode>); 3] =
