@@ -30,7 +30,9 @@ impl fmt::Debug for Block {
 /// Its heap memory does not move when the `AlignedBuf` itself moves, so a device can own it during a transfer.
 #[derive(Default)]
 pub struct AlignedBuf {
-    blocks: Vec<Block>,
+    memory: Vec<Block>,
+    /// Blocks that the buffer has; those behind are memory of a home, with whatever was in it.
+    used: usize,
     home: Option<Arc<dyn BufHome>>,
 }
 
@@ -47,14 +49,20 @@ impl AlignedBuf {
     /// A buffer of `blocks`, whose memory returns to `home`.
     #[must_use]
     pub fn with_home(blocks: Vec<Block>, home: Arc<dyn BufHome>) -> Self {
-        Self { blocks, home: Some(home) }
+        Self { used: blocks.len(), memory: blocks, home: Some(home) }
+    }
+
+    /// A buffer of the first `blocks` blocks of `memory` (at most all), which stay as they are, and which returns to
+    /// `home` as a whole.
+    pub(crate) fn with_home_in(memory: Vec<Block>, blocks: usize, home: Arc<dyn BufHome>) -> Self {
+        Self { used: blocks.min(memory.len()), memory, home: Some(home) }
     }
 
     /// Moves out of its home if there is no room for `blocks` blocks.
     fn make_room(&mut self, blocks: usize) {
-        if blocks > self.blocks.capacity() && self.home.is_some() {
+        if blocks > self.memory.capacity() && self.home.is_some() {
             let mut own = Vec::with_capacity(blocks);
-            own.extend_from_slice(&self.blocks);
+            own.extend_from_slice(self.as_blocks());
             *self = own.into();
         }
     }
@@ -86,31 +94,31 @@ impl AlignedBuf {
     /// The number of blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
-        self.blocks.len()
+        self.used
     }
 
     /// The number of bytes, a multiple of 4096.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.blocks.len() * BLOCK_SIZE
+        self.used * BLOCK_SIZE
     }
 
     /// Whether there is no block.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
+        self.used == 0
     }
 
     /// All bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        self.blocks.as_slice().as_bytes()
+        self.as_blocks().as_bytes()
     }
 
     /// All bytes, to change.
     #[must_use]
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
-        self.blocks.as_mut_slice().as_mut_bytes()
+        self.as_blocks_mut().as_mut_bytes()
     }
 
     /// The bytes of block `index`.
@@ -119,7 +127,7 @@ impl AlignedBuf {
     /// When `index` is not below [`blocks`](Self::blocks), as slice indexing does.
     #[must_use]
     pub fn block(&self, index: usize) -> &[u8; BLOCK_SIZE] {
-        &self.blocks[index].0
+        &self.as_blocks()[index].0
     }
 
     /// The bytes of block `index`, to change.
@@ -128,31 +136,40 @@ impl AlignedBuf {
     /// When `index` is not below [`blocks`](Self::blocks), as slice indexing does.
     #[must_use]
     pub fn block_mut(&mut self, index: usize) -> &mut [u8; BLOCK_SIZE] {
-        &mut self.blocks[index].0
+        &mut self.as_blocks_mut()[index].0
     }
 
     /// The blocks as a slice.
     #[must_use]
     pub fn as_blocks(&self) -> &[Block] {
-        &self.blocks
+        &self.memory[..self.used]
     }
 
     /// The blocks as a slice, to change.
     #[must_use]
     pub fn as_blocks_mut(&mut self) -> &mut [Block] {
-        &mut self.blocks
+        &mut self.memory[..self.used]
     }
 
     /// Shortens, or grows with zeros, to `blocks` blocks.
     pub fn resize(&mut self, blocks: usize) {
         self.make_room(blocks);
-        self.blocks.resize(blocks, Block::ZERO);
+        let stale = self.used..blocks.min(self.memory.len());
+        self.memory.get_mut(stale).unwrap_or_default().fill(Block::ZERO);
+        if self.home.is_none() || blocks > self.memory.len() {
+            self.memory.resize(blocks, Block::ZERO);
+        }
+        self.used = blocks;
     }
 
     /// Appends one block.
     pub fn push(&mut self, block: &[u8; BLOCK_SIZE]) {
-        self.make_room(self.blocks.len() + 1);
-        self.blocks.push(Block(*block));
+        self.make_room(self.used + 1);
+        match self.memory.get_mut(self.used) {
+            Some(stale) => stale.0 = *block,
+            None => self.memory.push(Block(*block)),
+        }
+        self.used += 1;
     }
 
     /// Appends a copy of `bytes`, zero padded to whole blocks.
@@ -165,27 +182,27 @@ impl AlignedBuf {
 
 impl From<Vec<Block>> for AlignedBuf {
     fn from(blocks: Vec<Block>) -> Self {
-        Self { blocks, home: None }
+        Self { used: blocks.len(), memory: blocks, home: None }
     }
 }
 
 impl From<AlignedBuf> for Vec<Block> {
     fn from(mut buf: AlignedBuf) -> Self {
-        if buf.home.is_some() { buf.blocks.clone() } else { mem::take(&mut buf.blocks) }
+        if buf.home.is_some() { buf.as_blocks().to_vec() } else { mem::take(&mut buf.memory) }
     }
 }
 
 impl Clone for AlignedBuf {
     /// A copy without a home.
     fn clone(&self) -> Self {
-        self.blocks.clone().into()
+        self.as_blocks().to_vec().into()
     }
 }
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
         if let Some(home) = self.home.take() {
-            home.take_back(mem::take(&mut self.blocks));
+            home.take_back(mem::take(&mut self.memory));
         }
     }
 }

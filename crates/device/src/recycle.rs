@@ -75,8 +75,27 @@ impl Recycler {
     /// overwrites all of it. Its memory returns here when it is dropped.
     #[must_use]
     pub fn take_stale(&self, blocks: usize) -> AlignedBuf {
+        let Some((mut memory, home)) = self.take(blocks) else { return AlignedBuf::new(blocks) };
+        // What an earlier buffer had is not cleared again, whatever the lengths of those in between.
+        if memory.len() < blocks {
+            memory.resize(blocks, Block::ZERO);
+        }
+        AlignedBuf::with_home_in(memory, blocks, f2fs_sync::coerce!(home => dyn BufHome))
+    }
+
+    /// A buffer of no blocks, with room for `blocks`, which the caller [pushes](AlignedBuf::push). Its memory returns here
+    /// when it is dropped.
+    #[must_use]
+    pub fn take_empty(&self, blocks: usize) -> AlignedBuf {
+        let Some((memory, home)) = self.take(blocks) else { return Vec::with_capacity(blocks).into() };
+        AlignedBuf::with_home_in(memory, 0, f2fs_sync::coerce!(home => dyn BufHome))
+    }
+
+    /// Memory for so many blocks, of which some, or none, hold what was there before; and its home. `None`: it is left to
+    /// the allocator.
+    fn take(&self, blocks: usize) -> Option<(Vec<Block>, Arc<Home>)> {
         if !(SHORTEST..=KEPT).contains(&blocks) {
-            return AlignedBuf::new(blocks);
+            return None;
         }
         let size = blocks.next_power_of_two();
         let home = self.homes.slot();
@@ -87,9 +106,7 @@ impl Recycler {
             waiting.blocks -= found.as_ref().map_or(0, Vec::capacity);
             found
         };
-        let mut memory = found.unwrap_or_else(|| AlignedBuf::new(size).into());
-        memory.resize(blocks, Block::ZERO);
-        AlignedBuf::with_home(memory, f2fs_sync::coerce!(Arc::clone(home) => dyn BufHome))
+        Some((found.unwrap_or_else(|| Vec::with_capacity(size)), Arc::clone(home)))
     }
 }
 
@@ -113,6 +130,30 @@ mod tests {
             assert_eq!(buf.as_bytes().as_ptr().addr() % crate::BLOCK_SIZE, 0);
         }
         assert!(kept(&recycler) >= 1 + 4 + 16 + 32 + 512);
+    }
+
+    #[test]
+    fn buffers_of_other_lengths_keep_what_was_there_and_begin_empty() {
+        let recycler = Recycler::new();
+        let mut buf = recycler.take_empty(5);
+        assert!(buf.is_empty());
+        (1..=5).for_each(|byte| buf.push(&[byte; crate::BLOCK_SIZE]));
+        let at = buf.as_bytes().as_ptr().addr();
+        drop(buf);
+        drop(recycler.take_stale(7));
+        let mut buf = recycler.take_stale(6);
+        assert_eq!(buf.as_bytes().as_ptr().addr(), at, "the same memory");
+        let firsts: Vec<u8> = buf.as_blocks().iter().map(|block| block.0[9]).collect();
+        assert_eq!(firsts, [1, 2, 3, 4, 5, 0]);
+        buf.resize(2);
+        buf.resize(4);
+        let firsts: Vec<u8> = buf.as_blocks().iter().map(|block| block.0[9]).collect();
+        assert_eq!(firsts, [1, 2, 0, 0], "a buffer that grows has zeros");
+        drop(buf);
+        let mut buf = recycler.take_empty(8);
+        buf.push(&[8; crate::BLOCK_SIZE]);
+        assert_eq!((buf.blocks(), buf.block(0)[9], buf.clone().blocks()), (1, 8, 1));
+        assert_eq!(Vec::from(buf).len(), 1);
     }
 
     #[test]

@@ -20,8 +20,8 @@
 //!
 //! # Errors
 //!
-//! A deferred write that the device refuses when it is sent waits on. The flush that sent it gives the error; a later one
-//! tries again.
+//! A deferred write that the device refuses when it is sent waits on, with those that were sent together with it and
+//! behind it. The flush that sent it gives the error; a later one tries again.
 //!
 //! # Locking
 //!
@@ -38,7 +38,9 @@ use std::fmt;
 use f2fs_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use f2fs_sync::{Budget, Mutex, PlainArc, Striped, protocol_never, protocol_value, stripes_here};
 
-use crate::{AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
+use crate::{
+    AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Recycler, Request, Ticket,
+};
 use crate::{Zone, ZoneChange};
 use mixed::Mixed;
 use smallvec::SmallVec;
@@ -49,6 +51,8 @@ const STRIPES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 256 };
 const GROUP: u64 = 64;
 /// Blocks of a request that is sent.
 const MOST: usize = 128;
+/// Blocks that are sent together: 8 MiB, whose memory is used again for the next.
+const BATCH: usize = 2048;
 /// Blocks that leave without an allocation.
 const FEW: usize = 8;
 
@@ -81,6 +85,8 @@ pub struct WriteBehind {
     /// Seals until now.
     seals: AtomicU64,
     sending: Mutex<()>,
+    /// Memory of what is being sent.
+    recycler: Recycler,
 }
 
 #[derive(Default)]
@@ -161,6 +167,7 @@ impl WriteBehind {
             room: PlainArc::new(Budget::new(most)),
             seals: AtomicU64::new(0),
             sending: Mutex::new(()),
+            recycler: Recycler::new(),
         }
     }
 
@@ -241,20 +248,21 @@ impl WriteBehind {
             all.extend(stripe.waiting.lock().iter().map(|(block, waiting)| (*block, waiting.clone())));
         }
         all.sort_unstable_by_key(|(block, _)| *block);
-        let mut requests = Vec::new();
-        for run in all.chunk_by(|(before, _), (block, _)| before + 1 == *block).flat_map(|run| run.chunks(MOST)) {
-            let mut data = AlignedBuf::default();
-            run.iter().for_each(|(_, waiting)| data.push(waiting.bytes()));
-            requests.push(Request::write(run[0].0, data));
-        }
-        let gone = |all: &[(u64, Waiting)]| {
-            all.iter().for_each(|(block, sent)| self.remove(*block, 1, |waiting| waiting.is(sent)));
+        let gone = |those: &[(u64, Waiting)]| {
+            those.iter().for_each(|(block, sent)| self.remove(*block, 1, |waiting| waiting.is(sent)));
         };
-        protocol_never!("write_behind_gone_before_sent", gone(&all));
-        if !requests.is_empty() {
+        for batch in all.chunks(BATCH) {
+            let runs = batch.chunk_by(|(before, _), (block, _)| before + 1 == *block).flat_map(|run| run.chunks(MOST));
+            let requests = runs.map(|run| {
+                let mut data = self.recycler.take_empty(run.len());
+                run.iter().for_each(|(_, waiting)| data.push(waiting.bytes()));
+                Request::write(run[0].0, data)
+            });
+            let requests = requests.collect();
+            protocol_never!("write_behind_gone_before_sent", gone(batch));
             self.inner.submit(requests).wait().into_iter().try_for_each(|completion| completion.result)?;
+            gone(batch);
         }
-        gone(&all);
         Ok(())
     }
 

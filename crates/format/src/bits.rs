@@ -3,6 +3,22 @@
 //! SIT valid maps and the version bitmaps of the checkpoint count from the most significant bit of each byte
 //! (`f2fs_test_bit`); dentry bitmaps and the NAT bits of the checkpoint pack count from the least significant one.
 
+/// Whether no bit is set. Groups of bytes are looked at together, which is several at once for the processor, up to the
+/// first one with a bit.
+#[must_use]
+pub fn is_zero(bytes: &[u8]) -> bool {
+    const TOGETHER: usize = 256;
+    let (groups, rest) = bytes.as_chunks::<TOGETHER>();
+    groups.iter().all(|group| union(group) == 0) && union(rest) == 0
+}
+
+/// All bits that are set in one of the words.
+fn union(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let word = words.iter().fold(0, |all, word| all | u64::from_ne_bytes(*word));
+    rest.iter().fold(word, |all, byte| all | u64::from(*byte))
+}
+
 /// Bit order of SIT valid maps and version bitmaps: bit 0 is the top bit of byte 0.
 pub mod msb {
     /// Whether bit `index` is set. Panics if the map is shorter.
@@ -91,7 +107,20 @@ pub mod lsb {
 
 #[cfg(test)]
 mod tests {
-    use super::{lsb, msb};
+    use super::{is_zero, lsb, msb};
+
+    #[test]
+    fn a_single_bit_is_found_wherever_it_is() {
+        for len in [0, 1, 7, 8, 40, 255, 256, 257, 800] {
+            let mut bytes = [0; 800];
+            assert!(is_zero(&bytes[..len]));
+            for at in 0..len {
+                bytes[at] = 1 << (at % 8);
+                assert!(!is_zero(&bytes[..len]), "byte {at} of {len}");
+                bytes[at] = 0;
+            }
+        }
+    }
 
     #[test]
     fn the_orders_differ() {

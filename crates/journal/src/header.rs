@@ -23,7 +23,7 @@ use crate::{Error, Gather, Medium, MediumError, checksum};
 
 const MAGIC: [u8; 8] = *b"f2fsjrnl";
 /// The version of the layout.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Bytes of the owner's area.
 pub const AREA: usize = 160;
 /// Where the checksum lies.

@@ -73,7 +73,7 @@
 //!  0        4        8        12      16         24      32      40
 //!  +--------+--------+--------+-------+----------+-------+-------+----------------------+
 //!  | header | payload| length | epoch | position | stamp | batch | payload, then zeros  |
-//!  | CRC    | CRC    |        |       |          |       |       | up to a whole grain  |
+//!  | CRC    | sum    |        |       |          |       |       | up to a whole grain  |
 //!  +--------+--------+--------+-------+----------+-------+-------+----------------------+
 //!
 //!  header:
@@ -130,6 +130,7 @@ mod lane;
 mod mark;
 mod medium;
 mod owner;
+mod payload_sum;
 mod record;
 mod recovered;
 mod region;

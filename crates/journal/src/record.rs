@@ -4,7 +4,7 @@
 //!  0        4        8        12      16         24      32      40
 //!  +--------+--------+--------+-------+----------+-------+-------+----------------------+
 //!  | header | payload| length | epoch | position | stamp | batch | payload, then zeros  |
-//!  | CRC    | CRC    |        |       |          |       |       | up to a whole grain  |
+//!  | CRC    | sum    |        |       |          |       |       | up to a whole grain  |
 //!  +--------+--------+--------+-------+----------+-------+-------+----------------------+
 //! ```
 //! All numbers are little-endian. *Position* is that of the record itself: a record of an earlier round of the ring has
@@ -17,7 +17,8 @@ use f2fs_sync::protocol_never;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::checksum::{self, PayloadSum};
+use crate::checksum;
+use crate::payload_sum::PayloadSum;
 
 /// Bytes of a record's header.
 pub const HEADER: usize = 40;
@@ -27,7 +28,7 @@ pub const HEADER: usize = 40;
 #[repr(C)]
 pub(crate) struct Header {
     header_crc: U32,
-    pub(crate) payload_crc: U32,
+    pub(crate) payload_sum: U32,
     pub(crate) length: U32,
     pub(crate) epoch: U32,
     pub(crate) position: U64,
@@ -44,7 +45,7 @@ impl Header {
     pub(crate) fn new(entry: &Entry<'_>, epoch: u32, position: u64, stamp: u64, batch: u64) -> Self {
         Header {
             header_crc: U32::ZERO,
-            payload_crc: entry.crc.into(),
+            payload_sum: entry.sum.into(),
             length: entry.length.into(),
             epoch: epoch.into(),
             position: position.into(),
@@ -85,7 +86,7 @@ pub struct Entry<'a> {
     /// Bytes of all parts, or more than any lane has.
     pub(crate) bytes: u64,
     length: u32,
-    crc: u32,
+    sum: u32,
 }
 
 impl<'a> Entry<'a> {
@@ -94,11 +95,11 @@ impl<'a> Entry<'a> {
     pub fn new(parts: &'a [&'a [u8]]) -> Self {
         let bytes = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(part.len() as u64)).unwrap_or(u64::MAX);
         let Ok(length) = u32::try_from(bytes) else {
-            return Entry { parts, bytes: u64::MAX, length: u32::MAX, crc: 0 };
+            return Entry { parts, bytes: u64::MAX, length: u32::MAX, sum: 0 };
         };
         let mut sum = PayloadSum::new(length as usize);
         parts.iter().for_each(|part| sum.update(part));
-        Entry { parts, bytes, length, crc: sum.value() }
+        Entry { parts, bytes, length, sum: sum.value() }
     }
 }
 
@@ -152,8 +153,8 @@ mod tests {
     #[test]
     fn the_checksum_does_not_depend_on_the_parts_and_does_on_the_length() {
         let whole = Entry::new(&[b"abcdef"]);
-        assert_eq!(whole.crc, Entry::new(&[b"ab", b"", b"cdef"]).crc);
-        assert_ne!(whole.crc, Entry::new(&[b"abcdef\0"]).crc);
+        assert_eq!(whole.sum, Entry::new(&[b"ab", b"", b"cdef"]).sum);
+        assert_ne!(whole.sum, Entry::new(&[b"abcdef\0"]).sum);
         assert_eq!((whole.bytes, whole.length), (6, 6));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::geometry::Ring;
 use crate::header::Header;
+use crate::payload_sum::PayloadSum;
 use crate::record::HEADER;
 use crate::scan::{Bounds, LaneReport};
 use crate::window::Window;
@@ -94,7 +95,7 @@ impl<M: Medium> Cursor<'_, M> {
         let bytes = checksum::footprint(self.ring, length as u64);
         let bytes = bytes.filter(|bytes| *bytes <= self.end - self.position).ok_or_else(|| self.changed())?;
         payload.reserve(length);
-        let mut sum = checksum::PayloadSum::new(length);
+        let mut sum = PayloadSum::new(length);
         while payload.len() < length {
             let at = self.position + (HEADER + payload.len()) as u64;
             let piece = self.window.slice(at, length - payload.len())?;
@@ -104,7 +105,7 @@ impl<M: Medium> Cursor<'_, M> {
             sum.update(piece);
             payload.extend_from_slice(piece);
         }
-        if sum.value() != header.payload_crc.get() {
+        if sum.value() != header.payload_sum.get() {
             return Err(self.changed());
         }
         self.position += bytes;

@@ -7,8 +7,9 @@
 
 use f2fs_sync::protocol_value;
 
-use crate::checksum::{PayloadSum, footprint};
+use crate::checksum::footprint;
 use crate::geometry::{MOST_POSITION, Ring};
+use crate::payload_sum::PayloadSum;
 use crate::record::HEADER;
 use crate::window::Window;
 use crate::{Medium, MediumError};
@@ -178,7 +179,7 @@ fn look<M: Medium>(
         at += piece.len() as u64;
         left -= piece.len();
     }
-    let whole = sum.value() == header.payload_crc.get();
+    let whole = sum.value() == header.payload_sum.get();
     Ok(if whole { Found::Record { bytes, stamp, epoch } } else { Found::Part })
 }
 

@@ -317,11 +317,10 @@ impl WriteBack<'_> {
 
     /// Copies the pages of a batch.
     fn assemble(&self, runs: &[Run<'_>], blocks: usize) -> Result<AlignedBuf, FsError> {
-        let mut data = self.volume.recycler().take_stale(blocks);
+        let mut data = self.volume.recycler().take_empty(blocks);
         for run in runs {
             for number in 0..run.len {
-                let out = data.block_mut((run.at + number) as usize);
-                if !self.pages.table().read(run.pages.key(run.first + number), 0, out) {
+                if !self.pages.table().push_to(run.pages.key(run.first + number), &mut data) {
                     return Err(FsError::PageLost { ino: run.inode.ino, block: run.first + number });
                 }
             }

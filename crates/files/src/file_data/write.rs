@@ -14,6 +14,7 @@
 //! not handed out before the next checkpoint, and the checkpoint waits for the reader, since a thread that reads by an
 //! address is inside the gate.
 
+use f2fs_format::bits::is_zero;
 use f2fs_format::inode::{Extent, Inode as RawInode, inline};
 use f2fs_format::{BLOCK_BYTES, BLOCK_SIZE, BlockAddr};
 use f2fs_sync::Arc;
@@ -237,24 +238,30 @@ impl FileData<'_> {
     /// exclusively.
     pub(crate) fn convert_inline(&self, op: &Op<'_>, inode: &Inode, content: &Content) -> Result<(), FsError> {
         let features = self.volume.features();
-        let (data, exists) = {
+        let data = {
             let block = inode.node.read();
             let raw = block.inode();
             if raw.i_inline & inline::DATA == 0 {
                 return Ok(());
             }
-            let inline = raw.inline_data(features);
-            let mut data = self.volume.recycler().take_stale(1);
-            let (content, rest) = data.as_bytes_mut().split_at_mut(inline.len());
-            content.copy_from_slice(inline);
-            rest.fill(0);
-            (data, raw.i_size.get() > 0)
+            (raw.i_size.get() > 0).then(|| {
+                let inline = raw.inline_data(features);
+                let mut data = self.volume.recycler().take_stale(1);
+                let (content, rest) = data.as_bytes_mut().split_at_mut(inline.len());
+                content.copy_from_slice(inline);
+                rest.fill(0);
+                data
+            })
         };
         let leave = |raw: &mut RawInode| {
-            raw.inline_data_mut(features).fill(0);
+            let inline = raw.inline_data_mut(features);
+            // That of a new file is empty; looking is faster than clearing, and leaves the cache's lines as they are.
+            if !is_zero(inline) {
+                inline.fill(0);
+            }
             raw.i_inline &= !(inline::DATA | inline::DATA_EXIST);
         };
-        if exists {
+        if let Some(data) = data {
             let slot = Slot { node: inode.node.clone(), index: 0 };
             let flight = Flight::begin_blocks(op, inode.log(), [slot].into_iter(), data, 1)?;
             let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);

@@ -11,6 +11,7 @@
 //! One reader-writer lock a bucket, held for one copy of a page, last in every order. The budget of pages is exact: a
 //! page is inserted with a unit that was taken before, and gives it back when it goes.
 
+use f2fs_device::AlignedBuf;
 use f2fs_format::BLOCK_SIZE;
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
 use f2fs_sync::{Budget, CachePadded, RwLock, protocol_value};
@@ -102,6 +103,16 @@ impl PageTable {
         true
     }
 
+    /// Appends a page to a buffer; whether it is there.
+    pub(crate) fn push_to(&self, key: Key, out: &mut AlignedBuf) -> bool {
+        let bucket = self.bucket(key).read();
+        let page = bucket.iter().find(|page| page.key == key);
+        let Some((page, data)) = page.and_then(|page| Some((page, page.data.first_chunk()?))) else { return false };
+        out.push(data);
+        page.touch();
+        true
+    }
+
     /// Whether a page is there.
     pub(crate) fn contains(&self, key: Key) -> bool {
         self.bucket(key).read().iter().any(|page| page.key == key)
@@ -132,14 +143,7 @@ impl PageTable {
             }
             return Put { is_new: false, was_clean };
         }
-        let data = if bytes.len() == BLOCK_SIZE {
-            bytes.into()
-        } else {
-            let mut data: Box<[u8]> = base.map_or_else(|| vec![0; BLOCK_SIZE].into(), Into::into);
-            data[from..from + bytes.len()].copy_from_slice(bytes);
-            data
-        };
-        bucket.push(Page::new(key, State::Dirty { reserved: hole }, data));
+        bucket.push(Page::new(key, State::Dirty { reserved: hole }, begun(from, bytes, base)));
         Put { is_new: true, was_clean: true }
     }
 
@@ -196,6 +200,25 @@ impl PageTable {
         }
         gone
     }
+}
+
+/// The content of a new page: `base`, or zeros, with `bytes` from byte `from` on. Each byte is written once.
+fn begun(from: usize, bytes: &[u8], base: Option<&[u8]>) -> Box<[u8]> {
+    let mut data = Vec::with_capacity(BLOCK_SIZE);
+    let end = from + bytes.len();
+    match base {
+        Some(base) => {
+            data.extend_from_slice(&base[..from]);
+            data.extend_from_slice(bytes);
+            data.extend_from_slice(&base[end..]);
+        }
+        None => {
+            data.resize(from, 0);
+            data.extend_from_slice(bytes);
+            data.resize(BLOCK_SIZE, 0);
+        }
+    }
+    data.into()
 }
 
 /// Drops pages of a bucket; how many.
