@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use f2fs::device::BlockDevice;
+use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{Signature, recognise};
-use f2fs::{FileSystem, FsError, JournalOptions, Options, RecoveryReport, VolumeError};
+use f2fs::{FileSystem, FsError, JournalOptions, Options, RecoveryReport, Time, VolumeError};
 use f2fs_workload::shell::Quoted;
 
 use crate::args::View;
@@ -65,6 +66,17 @@ pub(crate) fn open(image: &Path, access: Access) -> Result<FileSystem, CliError>
     open_with(image, access, medium::journal(access)?)
 }
 
+/// The file system of an image that is mounted, with these options of its volume and this clock.
+pub(crate) fn open_to_mount(
+    image: &Path,
+    access: Access,
+    volume: VolumeOptions,
+    clock: fn() -> Time,
+) -> Result<FileSystem, CliError> {
+    let options = Options::new().volume(volume).clock(clock);
+    open_on(image, access, &device(image, access)?, options, medium::journal(access)?)
+}
+
 /// The same with this journal, whatever the command line says.
 pub(crate) fn open_with(image: &Path, access: Access, journal: Option<JournalOptions>) -> Result<FileSystem, CliError> {
     open_on(image, access, &device(image, access)?, Options::new(), journal)
@@ -75,7 +87,7 @@ pub(crate) fn open_with(image: &Path, access: Access, journal: Option<JournalOpt
 /// transfer.
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<FileSystem, CliError> {
     let device = medium::open_to_copy(image, access)?;
-    let volume = f2fs::volume::VolumeOptions::new().node_cache(COPY_NODES).dirty_nodes(2 * COPY_NODES.get() as u64);
+    let volume = VolumeOptions::new().node_cache(COPY_NODES).dirty_nodes(2 * COPY_NODES.get() as u64);
     let caches = Options::new().volume(volume).inode_cache(COPY_NODES).dentry_cache(COPY_NODES);
     open_on(image, access, &device, caches.address_cache(4 << 20).lock_memory(4 << 20), medium::journal(access)?)
 }

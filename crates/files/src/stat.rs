@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use f2fs_format::Nid;
 use f2fs_format::compression::Compression;
 use f2fs_format::inode::{Inode, mode};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::FsError;
 use crate::device_number::DeviceNumber;
@@ -103,6 +104,15 @@ impl Time {
     #[must_use]
     pub fn now() -> Time {
         SystemTime::now().into()
+    }
+
+    /// The present as Linux notes it in files: that of the last tick of its timer, up to ten milliseconds ago.
+    ///
+    /// A kernel that notes times of the same files, as the one of a mount does, is never behind this clock.
+    #[must_use]
+    pub fn now_coarse() -> Time {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        Time { seconds: now.tv_sec, nanoseconds: now.tv_nsec as u32 }
     }
 
     /// # Errors

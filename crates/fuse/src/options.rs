@@ -9,7 +9,10 @@ pub enum Cache {
     /// It caches reads; each write reaches the volume before it returns.
     #[default]
     Through,
-    /// It caches reads and writes. Writes are handed on when a file is synced or closed, or after some seconds.
+    /// It caches reads and writes. Writes are handed on when a file is synced or closed, or after some seconds. It notes
+    /// their times itself, by the clock of [`Time::now_coarse`](f2fs_files::Time::now_coarse): a file system that is
+    /// [opened with that clock](f2fs_files::Options::clock) has its times in one order with these, and is asked less
+    /// often to change them.
     WriteBack,
     /// Nothing: each read and write reaches the volume, as with `O_DIRECT`. Shared mappings need Linux 6.6.
     None,

@@ -16,6 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use f2fs_device::AlignedBuf;
 use f2fs_files::{AllocateFlags, FileKind, FsError, Metadata, RenameMode, SetMode, Time};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
@@ -38,7 +39,7 @@ const SEEK_HOLE: i32 = 4;
 
 thread_local! {
     /// The buffer of a thread's reads.
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static BUFFER: RefCell<AlignedBuf> = RefCell::new(AlignedBuf::default());
 }
 
 /// The volume as `fuser` serves it.
@@ -287,15 +288,9 @@ impl Filesystem for Transport {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        BUFFER.with_borrow_mut(|buffer| {
-            let size = size as usize;
-            if buffer.len() < size {
-                buffer.resize(size, 0);
-            }
-            match self.run(|volume| volume.read(ino.0, &mut buffer[..size], offset)) {
-                Ok(read) => reply.data(&buffer[..read]),
-                Err(error) => reply.error(error),
-            }
+        BUFFER.with_borrow_mut(|buffer| match self.run(|volume| volume.read(ino.0, buffer, offset, size as usize)) {
+            Ok(read) => reply.data(&buffer.as_bytes()[..read]),
+            Err(error) => reply.error(error),
         });
     }
 

@@ -2,6 +2,7 @@
 //!
 //! No locks of its own; the table of inodes has some.
 
+use f2fs_device::{AlignedBuf, BLOCK_SIZE};
 use f2fs_files::{
     AllocateFlags, DeviceNumber, DirEntry, FileKind, FileSystem, FsError, InodeRef, Metadata, NewFile, RenameMode,
     SetAttributes, SetMode, Time,
@@ -9,7 +10,7 @@ use f2fs_files::{
 use f2fs_sync::Arc;
 
 use crate::acl;
-use crate::options::MountOptions;
+use crate::options::{Cache, MountOptions};
 use crate::table::{Known, Table};
 
 /// Entries of a directory that are read together.
@@ -230,8 +231,17 @@ impl Mounted {
         self.get(number)?.inode.read_link()
     }
 
-    pub(crate) fn read(&self, number: u64, buf: &mut [u8], offset: u64) -> Result<usize, FsError> {
-        self.get(number)?.file()?.read_at(buf, offset)
+    /// Reads up to `size` bytes to the beginning of `buf`; how many. Where the kernel caches, it asks for what it has
+    /// not, and keeps it: then the page cache of the library takes no second copy.
+    pub(crate) fn read(&self, number: u64, buf: &mut AlignedBuf, offset: u64, size: usize) -> Result<usize, FsError> {
+        let known = self.get(number)?;
+        let file = known.file()?;
+        let size = size.min(usize::try_from(file.size().saturating_sub(offset)).unwrap_or(usize::MAX));
+        buf.resize(size.div_ceil(BLOCK_SIZE));
+        match self.options.cache {
+            Cache::None => file.read_at(&mut buf.as_bytes_mut()[..size], offset),
+            Cache::Through | Cache::WriteBack => Ok(file.read_into(buf, offset)?.min(size)),
+        }
     }
 
     pub(crate) fn write(&self, number: u64, buf: &[u8], offset: u64, drop_privileges: bool) -> Result<usize, FsError> {

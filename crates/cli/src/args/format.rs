@@ -49,6 +49,9 @@ pub(crate) struct FormatArgs {
     /// Make the NAT larger, for many small files.
     #[arg(short = 'i')]
     pub(crate) large_nat_bitmap: bool,
+    /// 1: discard all of the device first, if it can; 0: do not, so that an image file keeps its blocks.
+    #[arg(short = 't', value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=1))]
+    pub(crate) discard: u8,
     /// With --device: the path of a device that the volume records, where the kernel looks for it.
     ///
     /// Give it once for IMAGE and once for each --device, in this order [default: the paths of the command line].

@@ -12,8 +12,8 @@ pub(crate) struct MountArgs {
     ///
     /// ro: read only. `allow_other`: other users may use the mount. uid=N, gid=N, umask=OCTAL: owner, group and
     /// permissions that files are shown with. cache=through, writeback or none: how the kernel caches. commit=SECONDS:
-    /// time between checkpoints (0: none). threads=N: threads that serve. dev, suid: device nodes and set-id bits work.
-    /// noexec: programs do not.
+    /// time between checkpoints (0: none). threads=N: threads that serve. nodiscard: what becomes free is not discarded.
+    /// dev, suid: device nodes and set-id bits work. noexec: programs do not.
     #[arg(short = 'o', value_delimiter = ',', value_name = "OPTION")]
     pub(crate) options: Vec<String>,
     /// Stay in the foreground until the volume is unmounted or a signal comes.
@@ -51,13 +51,21 @@ const IGNORED: &[&str] = &[
     "default_permissions",
 ];
 
+/// What the options of a mount ask for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) mount: MountOptions,
+    /// Whether segments that become free are discarded.
+    pub(crate) discard: bool,
+}
+
 /// The options of a mount.
 ///
 /// # Errors
 ///
 /// A text that names the option and says what is wrong with it.
-pub(crate) fn options(given: &[String], root: bool) -> Result<MountOptions, String> {
-    let mut options = MountOptions::default();
+pub(crate) fn options(given: &[String], root: bool) -> Result<Asked, String> {
+    let (mut options, mut discard) = (MountOptions::default(), true);
     // Device nodes and set-id bits work if root mounts, as on any file system.
     (options.devices, options.set_id) = (root, root);
     for option in given {
@@ -90,12 +98,14 @@ pub(crate) fn options(given: &[String], root: bool) -> Result<MountOptions, Stri
             ("commit", _) => {
                 options.commit = Some(number(10)?).filter(|s| *s != 0).map(|s| Duration::from_secs(s.into()));
             }
+            ("discard", None) => discard = true,
+            ("nodiscard", None) => discard = false,
             (name, None) if IGNORED.contains(&name) || name.starts_with("x-") => {}
             (name, Some(_)) if name.starts_with("x-") || name.starts_with("comment") => {}
             _ => return Err(format!("-o {option}: there is no such option")),
         }
     }
-    Ok(options)
+    Ok(Asked { mount: options, discard })
 }
 
 #[cfg(test)]
@@ -105,11 +115,13 @@ mod tests {
     #[test]
     fn options_are_taken_or_refused_by_name() {
         let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
-        let taken = options(&list("rw,ro,uid=5,umask=027,cache=writeback,x-systemd.automount"), false).unwrap();
-        assert!(taken.read_only && taken.cache == Cache::WriteBack && !taken.devices);
+        let asked = options(&list("rw,ro,uid=5,umask=027,cache=writeback,nodiscard,x-systemd.automount"), false);
+        let Asked { mount: taken, discard } = asked.unwrap();
+        assert!(!discard && taken.read_only && taken.cache == Cache::WriteBack && !taken.devices);
         assert_eq!((taken.uid, taken.umask), (Some(5), Some(0o27)));
-        assert!(options(&[], true).unwrap().devices);
-        let commit = |text| options(&list(text), true).unwrap().commit;
+        let plain = options(&[], true).unwrap();
+        assert!(plain.mount.devices && plain.discard);
+        let commit = |text| options(&list(text), true).unwrap().mount.commit;
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         assert_eq!((commit("rw"), commit("commit=5"), commit("commit=0")), (seconds(60), seconds(5), None));
         for wrong in ["bogus", "uid", "uid=x", "umask=1000", "umask=9", "cache=no", "threads=0", "commit", "commit=x"] {

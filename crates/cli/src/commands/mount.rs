@@ -20,13 +20,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use f2fs::{FileSystem, FlusherOptions};
-use f2fs_fuse::{Mount, Unmounter};
+use f2fs::volume::VolumeOptions;
+use f2fs::{FileSystem, FlusherOptions, Time};
+use f2fs_fuse::{Cache, Mount, Unmounter};
 
 use crate::args::Arguments;
-use crate::args::mount::{MountArgs, options};
+use crate::args::mount::{Asked, MountArgs, options};
 use crate::error::{CliError, Context, say};
-use crate::image::{Access, open};
+use crate::image::{Access, open_to_mount};
 use crate::interrupt::until_stopped;
 use crate::medium;
 
@@ -44,7 +45,7 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     if args.options.iter().any(|option| option == "remount") {
         return remount(&args.dir, &args.options);
     }
-    let mut options = options(&args.options, root).map_err(CliError::usage)?;
+    let Asked { mount: mut options, discard } = options(&args.options, root).map_err(CliError::usage)?;
     let image = args.image.canonicalize();
     let image = image.map_err(|error| CliError::at(&args.image, medium::reason(&args.image, &error)))?;
     let dir = mount_point(&args.dir)?;
@@ -53,7 +54,11 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     }
     let read_only = options.read_only;
     options.source = image.to_string_lossy().into_owned();
-    let fs = open(&image, if options.read_only { Access::Read } else { Access::Write })?;
+    let access = if options.read_only { Access::Read } else { Access::Write };
+    // A kernel that keeps writes notes their times by its clock. A finer one would be ahead of it, and each new file
+    // that is written to would have its times changed once more.
+    let clock = if options.cache == Cache::WriteBack { Time::now_coarse } else { Time::now };
+    let fs = open_to_mount(&image, access, VolumeOptions::new().discard(discard), clock)?;
     let mut mount = match Mount::new(&fs, &dir, options) {
         Ok(mount) => mount,
         Err(error) => {

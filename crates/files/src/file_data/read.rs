@@ -103,7 +103,8 @@ impl FileData<'_> {
         Ok(Some(len))
     }
 
-    /// The same into memory that the device can transfer to: what lies in one piece there is not copied.
+    /// The same into memory that the device can transfer to: what lies in one piece there is not copied. Past the page
+    /// cache, which takes no page, unless it has a newer one.
     pub(crate) fn read_into(&self, inode: &Inode, offset: u64, buf: &mut AlignedBuf) -> Result<usize, FsError> {
         if offset.is_multiple_of(BLOCK_BYTES) {
             let content = self.content(inode);
@@ -112,15 +113,19 @@ impl FileData<'_> {
             let (first, last) = blocks_of(offset, readable.len);
             // Dirty pages are newer than the device.
             let dirty = inode.pages().is_some_and(|pages| pages.is_dirty_in(first, last));
-            if !dirty && !content.is_inline() && last - first < DIRECT && last - first + 1 == buf.blocks() as u64 {
+            if !dirty && !content.is_inline() {
                 self.refresh(inode, content);
-                if let Some(run) = self.single_run(inode, content, first, last)?
+                if last - first < DIRECT
+                    && last - first + 1 == buf.blocks() as u64
+                    && let Some(run) = self.single_run(inode, content, first, last)?
                     && run.addr.is_real()
                 {
                     self.volume.device().read_into(u64::from(run.addr.0), buf)?;
                     buf.as_bytes_mut()[readable.len..].fill(0);
-                    return Ok(readable.len);
+                } else {
+                    self.read_long(inode, content, offset, &mut buf.as_bytes_mut()[..readable.len])?;
                 }
+                return Ok(readable.len);
             }
         }
         self.read_at(inode, offset, buf.as_bytes_mut())

@@ -59,11 +59,11 @@ impl<'a> Mounted<'a> {
         Ok(mounted)
     }
 
-    /// Formats an image that is there, and mounts it.
+    /// Formats an image that is there and keeps its blocks, and mounts it.
     pub(crate) fn formatted(bench: &'a Bench, name: &str, how: How) -> Result<Mounted<'a>> {
         let mounted = Mounted { bench, image: bench.images.join(format!("{name}.img")), dir: bench.images.join(name) };
         fs::create_dir_all(&mounted.dir)?;
-        process::output(Command::new(&bench.f2fs).args(["format", "--force"]).arg(&mounted.image))?;
+        process::output(Command::new(&bench.f2fs).args(["format", "--force", "-t", "0"]).arg(&mounted.image))?;
         mounted.mount(how)?;
         Ok(mounted)
     }

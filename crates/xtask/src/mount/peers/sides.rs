@@ -15,7 +15,7 @@ use super::{Amount, Bench, PAGE_CACHE};
 use crate::{Result, process};
 
 /// How ours is mounted.
-const OURS: How = How { options: "cache=writeback", page_cache: PAGE_CACHE };
+const OURS: How = How { options: "cache=writeback,nodiscard", page_cache: PAGE_CACHE };
 /// Files that the pass-through has open beside those of a round: it opens each that the kernel knows.
 const OTHERS: u64 = 4000;
 /// How long a mount may take.
