@@ -6,9 +6,6 @@
 
 use crc32fast::Hasher;
 
-use crate::geometry::Ring;
-use crate::record::HEADER;
-
 /// With which number the checksums of a lane's headers begin.
 pub(crate) fn seed(journal: &[u8; 16], lane: usize) -> u32 {
     let mut hasher = Hasher::new();
@@ -24,9 +21,4 @@ pub(crate) fn around(seed: u32, bytes: &[u8], at: usize) -> u32 {
     hasher.update(before);
     hasher.update(rest.get(4..).unwrap_or_default());
     hasher.finalize()
-}
-
-/// How much of a ring so many bytes of payload take, with a header; `None` for more than there are.
-pub(crate) fn footprint(ring: Ring, payload: u64) -> Option<u64> {
-    payload.checked_add(HEADER as u64)?.checked_next_multiple_of(ring.grain)
 }

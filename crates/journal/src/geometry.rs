@@ -5,6 +5,8 @@ use f2fs_sync::processors;
 use crate::medium::{LARGEST_GRAIN, SMALLEST_GRAIN};
 use crate::{Error, Gather, Medium, MediumError};
 
+/// Bytes of a record's header.
+pub const HEADER: usize = 40;
 /// Bytes of each of the two copies of the journal's header.
 pub(crate) const COPY: u64 = 4096;
 /// Where the lanes begin.
@@ -89,6 +91,11 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
+    /// How much of it so many bytes of payload take, with a header; `None` for more than there are.
+    pub(crate) fn footprint(self, payload: u64) -> Option<u64> {
+        payload.checked_add(HEADER as u64)?.checked_next_multiple_of(self.grain)
+    }
+
     /// Where a position lies on the medium.
     pub(crate) fn offset(self, position: u64) -> u64 {
         self.base + position % self.bytes

@@ -7,7 +7,7 @@
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{CachePadded, Mutex, PerCore, protocol_never};
 
-use crate::checksum::{self, footprint};
+use crate::checksum;
 use crate::geometry::Geometry;
 use crate::header::{AREA, Head, Header, check_free, clear_way, erase};
 use crate::lane::{Closed, Lane, LaneState, Terms};
@@ -168,7 +168,7 @@ impl<M: Medium> Journal<M> {
     pub fn append_batch(&self, after: u64, entries: &[Entry<'_>]) -> Result<Appended, Error> {
         let most = self.geometry.lane_bytes;
         let ring = self.geometry.ring(0);
-        let wanted = entries.iter().try_fold(0_u64, |sum, entry| sum.checked_add(footprint(ring, entry.bytes)?));
+        let wanted = entries.iter().try_fold(0_u64, |sum, entry| sum.checked_add(ring.footprint(entry.bytes)?));
         let bytes = wanted.filter(|bytes| *bytes <= most);
         let bytes = bytes.ok_or(Error::TooLarge { bytes: wanted.unwrap_or(u64::MAX), most })?;
         if bytes == 0 {

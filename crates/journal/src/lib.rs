@@ -140,13 +140,13 @@ mod window;
 
 pub use device::DeviceMedium;
 pub use error::Error;
-pub use geometry::MOST_LANES;
+pub use geometry::{HEADER, MOST_LANES};
 pub use header::AREA;
 pub use journal::{Create, Journal};
 pub use mark::{Mark, Usage};
 pub use medium::{Gather, LARGEST_GRAIN, Medium, MediumError, SMALLEST_GRAIN};
 pub use owner::Uuid;
-pub use record::{Appended, Entry, HEADER, Record};
+pub use record::{Appended, Entry, Record};
 pub use recovered::{Recovered, SharedMedium};
 pub use region::RegionMedium;
 pub use replay::Replay;

@@ -14,8 +14,8 @@
 
 use f2fs_sync::protocol_never;
 
+use crate::geometry::HEADER;
 use crate::medium::SMALLEST_GRAIN;
-use crate::record::HEADER;
 
 /// Bytes of a stripe.
 const STRIPE: usize = 64;

@@ -18,10 +18,8 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::checksum;
+use crate::geometry::HEADER;
 use crate::payload_sum::PayloadSum;
-
-/// Bytes of a record's header.
-pub const HEADER: usize = 40;
 
 /// The header of a record.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

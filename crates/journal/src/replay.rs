@@ -1,12 +1,12 @@
 //! Records in their order: by stamp, and among equal stamps by lane.
 
+use crate::geometry::HEADER;
 use crate::geometry::Ring;
 use crate::header::Header;
 use crate::payload_sum::PayloadSum;
-use crate::record::HEADER;
 use crate::scan::{Bounds, LaneReport};
 use crate::window::Window;
-use crate::{Error, Medium, Record, checksum};
+use crate::{Error, Medium, Record};
 
 /// A walk through the records of all lanes.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl<M: Medium> Cursor<'_, M> {
         payload.clear();
         let header = self.window.header(self.position)?.ok_or_else(|| self.changed())?;
         let length = header.length.get() as usize;
-        let bytes = checksum::footprint(self.ring, length as u64);
+        let bytes = self.ring.footprint(length as u64);
         let bytes = bytes.filter(|bytes| *bytes <= self.end - self.position).ok_or_else(|| self.changed())?;
         payload.reserve(length);
         let mut sum = PayloadSum::new(length);

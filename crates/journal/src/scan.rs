@@ -7,10 +7,8 @@
 
 use f2fs_sync::protocol_value;
 
-use crate::checksum::footprint;
-use crate::geometry::{MOST_POSITION, Ring};
+use crate::geometry::{HEADER, MOST_POSITION, Ring};
 use crate::payload_sum::PayloadSum;
-use crate::record::HEADER;
 use crate::window::Window;
 use crate::{Medium, MediumError};
 
@@ -164,7 +162,7 @@ fn look<M: Medium>(
     }
     let room = ring.bytes - (position - report.head);
     let room = if new { room } else { room.min(bounds.start - position) };
-    let bytes = footprint(ring, length).filter(|bytes| *bytes <= room);
+    let bytes = ring.footprint(length).filter(|bytes| *bytes <= room);
     let epochs = report.epoch..=if new { bounds.epoch } else { bounds.epoch.saturating_sub(1) };
     let in_order = header.batch.get() <= position && epochs.contains(&epoch) && stamp > report.stamp;
     let Some(bytes) = bytes.filter(|_| in_order) else { return Ok(Found::Part) };
@@ -196,7 +194,7 @@ fn look_behind<M: Medium>(window: &mut Window<'_, M>, ring: Ring, report: &mut L
                 if !matches!(report.how, LaneEnd::Damaged { .. }) {
                     report.how = LaneEnd::Damaged { evidence: position };
                 }
-                let bytes = footprint(ring, u64::from(header.length.get())).unwrap_or(ring.bytes);
+                let bytes = ring.footprint(u64::from(header.length.get())).unwrap_or(ring.bytes);
                 report.resume = report.resume.max(position.saturating_add(bytes.min(ring.bytes)));
             }
         }

@@ -2,8 +2,9 @@
 
 use zerocopy::FromBytes;
 
+use crate::geometry::HEADER;
 use crate::geometry::Ring;
-use crate::record::{HEADER, Header};
+use crate::record::Header;
 use crate::{Medium, MediumError};
 
 /// Bytes that are read at once.

@@ -61,7 +61,7 @@ impl System for Directory {
 /// # Errors
 /// [`FxmarkError`], for example if there is a directory `fxmark`, or the path is not UTF-8.
 pub fn run_in_directory(directory: &Path, setting: &Setting, observer: &dyn Observer) -> Result<Measured, FxmarkError> {
-    setting.validate()?;
+    setting.validate().map_err(FxmarkError::Setting)?;
     let root = directory.join("fxmark").into_os_string().into_string();
     let root = root.map_err(|_| FxmarkError::Setting("the directory's path is not UTF-8"))?;
     let system = Directory { root };

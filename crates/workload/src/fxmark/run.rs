@@ -28,7 +28,7 @@ pub fn run(
     setting: &Setting,
     observer: &dyn Observer,
 ) -> Result<Measured, FxmarkError> {
-    setting.validate()?;
+    setting.validate().map_err(FxmarkError::Setting)?;
     format(&*device, &FormatOptions::default().forced())?;
     run_formatted(device, setting, observer)
 }
@@ -43,7 +43,7 @@ pub fn run_formatted(
     setting: &Setting,
     observer: &dyn Observer,
 ) -> Result<Measured, FxmarkError> {
-    setting.validate()?;
+    setting.validate().map_err(FxmarkError::Setting)?;
     let fs = FileSystem::open(device.clone(), options(setting)).map_err(FxmarkError::volume("open"))?;
     fs.create_dir(ROOT, 0o755).map_err(FxmarkError::volume("mkdir"))?;
     observer.begin(setting, setting.prepared_files());

@@ -6,8 +6,6 @@ use std::str::FromStr;
 use f2fs::DirectoryLock;
 use f2fs::nat::Policy;
 
-use super::error::FxmarkError;
-
 /// Bytes of a block, and of an operation of the workloads on blocks.
 pub(super) const BLOCK: usize = 4096;
 /// The most threads.
@@ -192,13 +190,13 @@ impl Setting {
         self.files / threads + u64::from((worker as u64) < self.files % threads)
     }
 
-    /// Whether it can be measured at all.
-    pub(super) fn validate(&self) -> Result<(), FxmarkError> {
+    /// Whether it can be measured at all; if not, why.
+    pub(super) fn validate(&self) -> Result<(), &'static str> {
         if self.threads == 0 || self.threads > MOST_THREADS {
-            return Err(FxmarkError::Setting("a measurement needs 1 to 4096 threads"));
+            return Err("a measurement needs 1 to 4096 threads");
         }
         if self.files == 0 {
-            return Err(FxmarkError::Setting("a measurement needs at least one file"));
+            return Err("a measurement needs at least one file");
         }
         Ok(())
     }

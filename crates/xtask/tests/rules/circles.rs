@@ -2,7 +2,7 @@
 //! goes.
 
 /// Crate, its modules that need each other, and why they do.
-pub(crate) const KNOWN: [(&str, &[&str], &str); 15] = [
+pub(crate) const KNOWN: [(&str, &[&str], &str); 14] = [
     (
         "check",
         &["directory", "inode", "pipeline", "tree", "walk", "xattr"],
@@ -27,7 +27,6 @@ pub(crate) const KNOWN: [(&str, &[&str], &str); 15] = [
     ),
     ("format", &["checkpoint", "nat_bits", "summary"], "a pack holds summaries and the bits of free NIDs"),
     ("format", &["inode", "node", "path"], "a node block is an inode or not, and an inode is a node block"),
-    ("journal", &["checksum", "record"], "the sum of a record begins behind its header"),
     ("journal", &["journal", "recovered"], "what is recovered is taken out of the journal that it came from"),
     ("nat", &["baseline", "sharded", "table"], "a baseline is a kind of the table of NAT blocks, and is built on it"),
     (
