@@ -15,6 +15,7 @@
 //! one round; a busy machine adds times for which the thread was not run, so the longest wait *alone* stands beside it.
 //! *pause* is how long the checkpoint kept operations out, by its own report; *ratio* is operations a second during by
 //! alone; *cpu* the same for a second of the threads' processor time, which leaves out what other programs took.
+//! Behind each row stands the operation that waited longest during the checkpoint, and how long after its begin that was.
 //! `target/checkpoint_pause.csv` has every round.
 
 use std::error::Error;
@@ -51,10 +52,22 @@ struct Args {
     dir: Option<PathBuf>,
 }
 
+/// The operations of a step.
+const OPERATIONS: [&str; 4] = ["create", "look up", "overwrite", "remove"];
+
+/// One operation.
+#[derive(Clone, Copy)]
+struct Longest {
+    took: Duration,
+    operation: usize,
+    begun: Instant,
+}
+
 /// The operations of one phase.
 #[derive(Default)]
 struct Phase {
     waits: Latencies,
+    longest: Option<Longest>,
     /// Processor time of the threads.
     cpu: Duration,
 }
@@ -68,6 +81,8 @@ struct Round {
     phases: [Phase; 2],
     /// Operations a second, alone and during.
     rates: [f64; 2],
+    /// The operation that waited longest during the checkpoint, and when it began.
+    longest: String,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -113,7 +128,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let [before, beside] = &measured.phases;
             let cost = |phase: &Phase| phase.cpu.as_secs_f64() / phase.waits.len().max(1) as f64;
             println!(
-                "{inodes:>8} {:>8} {:>13.1} {:>8} {alone:>11.0} {during:>11.0} {:>6.2} {:>6.2} {:>12} {:>12} {:>8} {:>12} {:>10}",
+                "{inodes:>8} {:>8} {:>13.1} {:>8} {alone:>11.0} {during:>11.0} {:>6.2} {:>6.2} {:>12} {:>12} {:>8} {:>12} {:>10}  {}",
                 measured.nodes,
                 measured.checkpoint.as_secs_f64() * 1e3,
                 measured.pause.as_micros(),
@@ -124,6 +139,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 beside.waits.percentile(50.0).as_micros(),
                 beside.waits.percentile(99.9).as_micros(),
                 beside.waits.longest().as_micros(),
+                measured.longest,
             );
         }
     }
@@ -179,8 +195,7 @@ fn measure(args: &Args, inodes: u64) -> Result<Round, Box<dyn Error>> {
         for worker in workers {
             let own = worker.join().map_err(|_| "a thread panicked")??;
             for (all, own) in phases.iter_mut().zip(&own) {
-                all.waits.merge(&own.waits);
-                all.cpu += own.cpu;
+                all.merge(own);
             }
         }
         let rates = [
@@ -188,10 +203,32 @@ fn measure(args: &Args, inodes: u64) -> Result<Round, Box<dyn Error>> {
             phases[1].waits.len() as f64 / checkpoint.as_secs_f64(),
         ];
         let report = report?;
-        Ok(Round { nodes: report.nodes, checkpoint, pause: report.pause, phases, rates })
+        let longest = phases[1].longest.map(|longest| {
+            let since = longest.begun.saturating_duration_since(begun);
+            format!("{} at {:.0} ms", OPERATIONS[longest.operation], since.as_secs_f64() * 1e3)
+        });
+        let longest = longest.unwrap_or_default();
+        Ok(Round { nodes: report.nodes, checkpoint, pause: report.pause, phases, rates, longest })
     })?;
     fs.close()?;
     Ok(result)
+}
+
+impl Phase {
+    fn record(&mut self, operation: usize, begun: Instant, took: Duration) {
+        self.waits.record(took);
+        if self.longest.is_none_or(|longest| longest.took < took) {
+            self.longest = Some(Longest { took, operation, begun });
+        }
+    }
+
+    fn merge(&mut self, other: &Phase) {
+        self.waits.merge(&other.waits);
+        self.cpu += other.cpu;
+        if let Some(longest) = other.longest.filter(|other| self.longest.is_none_or(|mine| mine.took < other.took)) {
+            self.longest = Some(longest);
+        }
+    }
 }
 
 /// One thread's operations until there are enough of them.
@@ -223,9 +260,9 @@ fn work(fs: &FileSystem, thread: usize, phase: &AtomicU8) -> Result<[Phase; 2], 
             }
             let took = begun.elapsed();
             if now == ALONE && phase.load(Ordering::Relaxed) != ALONE {
-                phases[usize::from(DURING)].waits.record(took);
+                phases[usize::from(DURING)].record(operation, begun, took);
             } else {
-                here.waits.record(took);
+                here.record(operation, begun, took);
             }
         }
         number += 1;
