@@ -11,8 +11,14 @@
 //! plays a machine is no half to measure in: `cargo xtask manycore --validate` builds the bench in both.
 
 #[cfg(not(f2fs_manycore))]
-fn main() -> std::io::Result<()> {
-    measured::main()
+fn main() -> std::process::ExitCode {
+    match measured::main() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
 }
 
 #[cfg(f2fs_manycore)]
@@ -26,7 +32,7 @@ mod measured {
     use std::path::PathBuf;
 
     use clap::Parser;
-    use f2fs_benches::scaling::real::{Rate, Volumes, measure};
+    use f2fs_benches::scaling::real::{Rate, Volumes, measure, memory};
     use f2fs_benches::scaling::{Subject, Workload, hardware};
     use f2fs_nat::Policy;
 
@@ -47,7 +53,7 @@ mod measured {
         /// Names are changed under one lock for the directory, as in Linux.
         #[arg(long)]
         whole_directory: bool,
-        /// Numbers of threads; one is measured in any case.
+        /// Numbers of threads; one is measured in any case. Takes 6 GiB of memory, and 2 GiB for each of the most.
         #[arg(long, value_delimiter = ',', default_value = "1,2")]
         threads: Vec<usize>,
         /// Measurements of each, of which the best counts.
@@ -74,7 +80,30 @@ mod measured {
         if args.hardware {
             hardware::measure(&args.threads).print();
         }
-        if args.measure { workloads(&args) } else { Ok(()) }
+        if !args.measure {
+            return Ok(());
+        }
+        let most = args.threads.iter().copied().max().unwrap_or(1);
+        let (needed, there) = (memory(most), available()?);
+        // The rest is for caches of files, and for the system.
+        if needed > there / 10 * 9 {
+            let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+            let what = format!(
+                "devices for {most} threads take {:.0} GiB of memory, and {:.1} GiB are available: give fewer --threads",
+                gib(needed),
+                gib(there)
+            );
+            return Err(std::io::Error::new(std::io::ErrorKind::OutOfMemory, what));
+        }
+        workloads(&args)
+    }
+
+    /// Bytes of memory that this machine could give now.
+    fn available() -> std::io::Result<u64> {
+        let all = fs::read_to_string("/proc/meminfo")?;
+        let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kib.map(|kib| kib << 10).ok_or_else(|| std::io::Error::other("/proc/meminfo does not say what is available"))
     }
 
     /// The best of so many measurements, in turn with one volume for all and with one for each thread.

@@ -17,7 +17,7 @@ use super::{Subject, Work, Workload};
 /// Bytes of the volume: on virtual cores only the memory that is written is there.
 pub(crate) const BYTES: usize = if cfg!(f2fs_manycore) { 16 << 30 } else { 6 << 30 };
 /// Bytes of a volume that one thread has for itself.
-const BYTES_ALONE: usize = if cfg!(f2fs_manycore) { BYTES } else { 2 << 30 };
+pub(super) const BYTES_ALONE: usize = if cfg!(f2fs_manycore) { BYTES } else { 2 << 30 };
 /// Bytes of a block.
 const BLOCK: usize = 4096;
 /// Bytes of each core's part of a shared file, of which the first block is written.

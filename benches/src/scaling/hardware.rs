@@ -199,7 +199,7 @@ fn shared_read(processors: &[usize]) -> f64 {
     })
 }
 
-/// So many threads hash names, each for itself: the rate relative to `one`.
+/// So many threads hash names, each for itself: names a second.
 fn computing(processors: &[usize], threads: usize) -> f64 {
     const NAMES: u64 = 100_000;
     let rates = (0..TIMES).map(|_| {

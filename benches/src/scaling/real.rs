@@ -9,6 +9,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::files::{BYTES, BYTES_ALONE};
 use super::{Subject, Work, Workload, prepare};
 use crate::report::ascending;
 use crate::workers::Team;
@@ -48,6 +49,13 @@ fn slices(workload: Workload, threads: usize, wanted: usize) -> (u64, usize) {
     let each = (MOST / threads.max(1) as u64).min(40_000);
     let most = if workload.leaves_something() { each / laps } else { u64::MAX };
     (laps, wanted.min(most.max(10) as usize))
+}
+
+/// Bytes of memory that devices take for so many threads, measured one after the other: those of the volume for all and
+/// of one for each thread stay, to be used again.
+#[must_use]
+pub fn memory(threads: usize) -> u64 {
+    BYTES as u64 + threads as u64 * BYTES_ALONE as u64
 }
 
 /// Each thread on its own.

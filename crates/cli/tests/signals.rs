@@ -216,6 +216,15 @@ fn what_only_measures_or_reads_says_so() {
     interrupted(&output, 130, "measured.img is of no use except for measuring");
     interrupted(&output, 130, "lines.csv has the measurements made");
 
+    let directory = place.path("measured");
+    fs::create_dir(&directory).unwrap();
+    let mut bench = command(["bench", "fxmark", "--workload", "mwcl", "--files", "50000000", "--directory"]);
+    let child = start(bench.arg(&directory));
+    wait("no handler", || catches(&child));
+    wait("no directory", || directory.join("fxmark").exists());
+    signal(&child, "INT");
+    interrupted(&end(child), 130, "measured/fxmark is of no use any more; remove it");
+
     let image = volume(&place);
     fs::write(place.path("large"), vec![b'x'; 64 << 20]).unwrap();
     ok(command(["put"]).arg(&image).arg(place.path("large")).arg("/large"));

@@ -28,6 +28,12 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
         BenchCommand::Read(args) => (&args.image, &args.output.csv),
         BenchCommand::Varmail(args) => (&args.image, &args.output.csv),
     };
+    // What is made in a directory that is measured.
+    let made = match command {
+        BenchCommand::Fxmark(args) => args.directory.as_ref().map(|path| path.join("fxmark")),
+        BenchCommand::Read(_) => None,
+        BenchCommand::Varmail(args) => args.directory.as_ref().map(|path| path.join("mail")),
+    };
     let measure = || match command {
         BenchCommand::Fxmark(args) => fxmark::run(args),
         BenchCommand::Read(args) => read::run(args),
@@ -35,8 +41,10 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
     };
     guarded(measure, || {
         let image = image.as_ref().map(|path| format!("{} is of no use except for measuring", Quoted::path(path)));
+        let made = made.filter(|path| path.exists());
+        let made = made.map(|path| format!("{} is of no use any more; remove it", Quoted::path(&path)));
         let csv = csv.as_ref().map(|path| format!("{} has the measurements made until then", Quoted::path(path)));
-        let left: Vec<String> = image.into_iter().chain(csv).collect();
+        let left: Vec<String> = image.into_iter().chain(made).chain(csv).collect();
         if left.is_empty() { "nothing is left of it".into() } else { left.join("; ") }
     })?
 }

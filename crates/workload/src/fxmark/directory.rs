@@ -56,7 +56,7 @@ impl System for Directory {
 }
 
 /// As [`run`](super::run), by system calls in a directory of a file system that the kernel has mounted. A directory
-/// `fxmark` is made in it, and removed afterwards. Of the setting, only the workload, the threads and the files count.
+/// `fxmark` is made in it, and removed afterwards, also if the measurement fails. Of the setting, only the workload, the threads and the files count.
 ///
 /// # Errors
 /// [`FxmarkError`], for example if there is a directory `fxmark`, or the path is not UTF-8.
@@ -67,14 +67,21 @@ pub fn run_in_directory(directory: &Path, setting: &Setting, observer: &dyn Obse
     let system = Directory { root };
     let root = &*system.root;
     system.create_dir(root).map_err(FxmarkError::at("mkdir", root))?;
+    let measured = measure(&system, setting, observer);
+    let removed = fs::remove_dir_all(root).map_err(FxmarkError::at("remove", root));
+    // Why it failed says more than why nothing can be removed then.
+    measured.and_then(|measured| removed.map(|()| measured))
+}
+
+fn measure(system: &Directory, setting: &Setting, observer: &dyn Observer) -> Result<Measured, FxmarkError> {
+    let root = &*system.root;
     observer.begin(setting, setting.prepared_files());
-    let (fill, work) = race(&system, setting, observer, || ready(root).map_err(FxmarkError::at("sync", root)))?;
+    let (fill, work) = race(system, setting, observer, || ready(root).map_err(FxmarkError::at("sync", root)))?;
     let mut measured = Measured::new(setting, fill, work, Default::default());
     measured.in_directory = true;
     let found = files(Path::new(root)).map_err(FxmarkError::at("list", root))?;
     measured.left(setting.prepared_files() as i64, found)?;
     observer.end(&measured);
-    fs::remove_dir_all(root).map_err(FxmarkError::at("remove", root))?;
     Ok(measured)
 }
 
