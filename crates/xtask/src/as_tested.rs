@@ -1,9 +1,30 @@
 //! Programs of the workspace as its tests were built: of the same packages, features and profile, so that nothing is
 //! built twice.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use anyhow::ensure;
+use serde::Deserialize;
+
 use crate::{Result, process};
+
+/// What cargo says of the workspace, as far as it matters here.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
 
 /// The optional features that some tests need. The mutants are in all tests, switched off: those tests that must find
 /// one switch it on for a process of its own.
@@ -11,6 +32,23 @@ pub(crate) const FEATURES: [&str; 2] = [
     "--features",
     "f2fs/tracing,f2fs/serde,f2fs-files/mutants,f2fs-journal/mutants,f2fs-segment/mutants,f2fs-trials/mutants",
 ];
+
+/// Cargo's words for all integration tests but the models and scenarios, `loom_*` and `shuttle_*`: without their halves
+/// of `f2fs-sync` these are empty programs, which take time to link.
+///
+/// # Errors
+///
+/// If cargo names no tests.
+pub(crate) fn tests() -> Result<Vec<String>> {
+    let metadata = process::output(&mut process::cargo(["metadata", "--offline", "--no-deps", "--format-version=1"]))?;
+    let metadata: Metadata = serde_json::from_slice(&metadata)?;
+    let targets = metadata.packages.into_iter().flat_map(|package| package.targets);
+    let tests = targets.filter(|target| target.kind == ["test"]).map(|target| target.name);
+    let is_model = |name: &String| name.starts_with("loom_") || name.starts_with("shuttle_");
+    let (models, tests): (BTreeSet<String>, BTreeSet<String>) = tests.partition(is_model);
+    ensure!(!models.is_empty() && !tests.is_empty(), "cargo names {} models, {} tests", models.len(), tests.len());
+    Ok(tests.into_iter().map(|name| format!("--test={name}")).collect())
+}
 
 /// Builds a program of a kind, `bin` or `example`, and returns its file.
 ///

@@ -52,7 +52,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for package in &crates {
         command.args(["--package", package]);
     }
-    process::run(&mut command)
+    // Nothing of it runs.
+    process::run(command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0"))
 }
 
 /// Removes what cargo keeps of these packages from an earlier run: it takes a package that it has unpacked once for the

@@ -93,8 +93,8 @@ impl Step {
             Step::Clippy => lint::clippy(),
             Step::Doc => lint::documentation(),
             Step::Tests => {
-                let all = ["--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"];
-                process::run(process::cargo(["test"]).args(all).args(as_tested::FEATURES))
+                let all = ["--workspace", "--no-fail-fast", "--lib", "--bins", "--examples"];
+                process::run(process::cargo(["test"]).args(all).args(as_tested::tests()?).args(as_tested::FEATURES))
             }
             Step::Doctests => process::run(process::cargo(["test", "--workspace", "--doc"]).args(as_tested::FEATURES)),
             Step::Examples => process::run(&mut Command::new(as_tested::build("example", "quickstart")?)),
