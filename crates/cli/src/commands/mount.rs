@@ -59,7 +59,7 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     // that is written to would have its times changed once more.
     let clock = if options.cache == Cache::WriteBack { Time::now_coarse } else { Time::now };
     let fs = open_to_mount(&image, access, VolumeOptions::new().discard(discard), clock)?;
-    let mut mount = match Mount::new(&fs, &dir, options) {
+    let mount = match Mount::new(&fs, &dir, options) {
         Ok(mount) => mount,
         Err(error) => {
             fs.close().about(&image)?;
@@ -73,7 +73,7 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
         leave_the_terminal().about(&dir)?;
     }
     notify("READY=1");
-    let served = serve(&image, &fs, mount, unmounter);
+    let served = serve(&image, &fs, mount, &unmounter);
     drop(flusher);
     served
 }
@@ -92,7 +92,7 @@ fn mount_point(dir: &Path) -> Result<PathBuf, CliError> {
     }
 }
 
-fn serve(image: &Path, fs: &FileSystem, mount: Mount, mut unmounter: Unmounter) -> Result<ExitCode, CliError> {
+fn serve(image: &Path, fs: &FileSystem, mount: Mount, unmounter: &Unmounter) -> Result<ExitCode, CliError> {
     let served = AtomicBool::new(false);
     let result = until_stopped(
         || {
@@ -111,6 +111,8 @@ fn serve(image: &Path, fs: &FileSystem, mount: Mount, mut unmounter: Unmounter) 
                 thread::sleep(Duration::from_millis(20));
             }
             if !served.load(Ordering::Relaxed) {
+                // Without this the directory would be of no use until these programs end.
+                let _ = unmounter.detach();
                 let closed = fs.close().about(image);
                 if let Err(error) = &closed {
                     error.report();
