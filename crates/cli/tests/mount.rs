@@ -260,3 +260,22 @@ fn contents_that_the_kernel_does_not_keep() {
     drop((file, again));
     mounted.judge();
 }
+
+#[test]
+fn reserving_takes_set_id_bits_unless_root_does_it() {
+    for cache in ["cache=through", "cache=writeback"] {
+        let options = ["allow_other", cache];
+        let Some(mounted) = Mounted::new("reserving_takes_set_id_bits_unless_root_does_it", &options) else { return };
+        let path = mounted.path("f");
+        let file = File::create(&path).unwrap();
+        for (user, left) in [("0", 0o6777), ("65534", 0o777)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o6777)).unwrap();
+            let mut reserve = Command::new("setpriv");
+            reserve.args([&format!("--reuid={user}"), "--clear-groups", "fallocate", "-l", "8192", "/proc/self/fd/0"]);
+            assert!(reserve.stdin(file.try_clone().unwrap()).status().unwrap().success());
+            assert_eq!(path.metadata().unwrap().mode() & 0o7777, left, "{user}");
+        }
+        drop(file);
+        mounted.judge();
+    }
+}

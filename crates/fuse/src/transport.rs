@@ -432,7 +432,7 @@ impl Filesystem for Transport {
 
     fn fallocate(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
@@ -442,7 +442,7 @@ impl Filesystem for Transport {
     ) {
         // Flags that the library does not know are refused by it.
         let flags = AllocateFlags::from_bits(mode.cast_unsigned());
-        self.empty(reply, |volume| volume.allocate(ino.0, offset, length, flags));
+        self.empty(reply, |volume| volume.allocate(caller(request), ino.0, offset, length, flags));
     }
 
     fn lseek(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
