@@ -262,6 +262,21 @@ fn contents_that_the_kernel_does_not_keep() {
 }
 
 #[test]
+fn times_before_1970_are_kept() {
+    let Some(mounted) = Mounted::new("times_before_1970_are_kept", &[]) else { return };
+    let file = File::create(mounted.path("f")).unwrap();
+    let time = std::time::UNIX_EPOCH - Duration::new(5, 7);
+    file.set_times(fs::FileTimes::new().set_accessed(time - Duration::from_secs(1)).set_modified(time)).unwrap();
+    drop(file);
+    mounted.umount();
+    mounted.mount(&[]);
+    let data = mounted.path("f").metadata().unwrap();
+    assert_eq!((data.modified().unwrap(), data.accessed().unwrap()), (time, time - Duration::from_secs(1)));
+    assert_eq!((data.mtime(), data.mtime_nsec()), (-6, 999_999_993));
+    mounted.judge();
+}
+
+#[test]
 fn reserving_takes_set_id_bits_unless_root_does_it() {
     for cache in ["cache=through", "cache=writeback"] {
         let options = ["allow_other", cache];
