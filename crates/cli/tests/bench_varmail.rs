@@ -65,4 +65,6 @@ fn a_directory_of_the_kernels_for_comparison() {
     assert_eq!((row["mode"].as_str(), row["checkpoints"].as_u64()), (Some("directory"), Some(0)));
     assert!(row["syncs"].as_u64().unwrap() > 0 && row["operations"].as_u64() > row["syncs"].as_u64());
     assert!(fs::read_dir(directory.join("mail")).unwrap().count() > 900);
+    // What is there already is named.
+    fail(&mut command(args), 1, "mail: File exists");
 }

@@ -260,3 +260,37 @@ fn contents_that_the_kernel_does_not_keep() {
     drop((file, again));
     mounted.judge();
 }
+
+#[test]
+fn times_before_1970_are_kept() {
+    let Some(mounted) = Mounted::new("times_before_1970_are_kept", &[]) else { return };
+    let file = File::create(mounted.path("f")).unwrap();
+    let time = std::time::UNIX_EPOCH - Duration::new(5, 7);
+    file.set_times(fs::FileTimes::new().set_accessed(time - Duration::from_secs(1)).set_modified(time)).unwrap();
+    drop(file);
+    mounted.umount();
+    mounted.mount(&[]);
+    let data = mounted.path("f").metadata().unwrap();
+    assert_eq!((data.modified().unwrap(), data.accessed().unwrap()), (time, time - Duration::from_secs(1)));
+    assert_eq!((data.mtime(), data.mtime_nsec()), (-6, 999_999_993));
+    mounted.judge();
+}
+
+#[test]
+fn reserving_takes_set_id_bits_unless_root_does_it() {
+    for cache in ["cache=through", "cache=writeback"] {
+        let options = ["allow_other", cache];
+        let Some(mounted) = Mounted::new("reserving_takes_set_id_bits_unless_root_does_it", &options) else { return };
+        let path = mounted.path("f");
+        let file = File::create(&path).unwrap();
+        for (user, left) in [("0", 0o6777), ("65534", 0o777)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o6777)).unwrap();
+            let mut reserve = Command::new("setpriv");
+            reserve.args([&format!("--reuid={user}"), "--clear-groups", "fallocate", "-l", "8192", "/proc/self/fd/0"]);
+            assert!(reserve.stdin(file.try_clone().unwrap()).status().unwrap().success());
+            assert_eq!(path.metadata().unwrap().mode() & 0o7777, left, "{user}");
+        }
+        drop(file);
+        mounted.judge();
+    }
+}

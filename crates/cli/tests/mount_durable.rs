@@ -168,7 +168,31 @@ fn a_signal_closes_the_volume() {
     open.write_all_at(b"kept too", 0).unwrap();
     mounted.kill("-TERM");
     assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/g")), "kept too");
+    // The directory is free at once, not when the last of these programs ends.
+    assert!(!is_mounted(&mounted.dir));
+    open.write_all_at(b"too late", 0).unwrap_err();
     drop(open);
-    shell(&format!("umount {}", mounted.dir.display()));
     assert_eq!(ok(command(["check"]).arg(&mounted.image)), "");
+}
+
+/// Without room for the image the last checkpoint cannot be written, and unmounting says so.
+#[test]
+fn a_volume_that_cannot_be_closed_stays_mounted() {
+    let Some(mounted) = Mounted::formatted("a_volume_that_cannot_be_closed_stays_mounted", &[]) else { return };
+    let small = mounted.place.path("small");
+    fs::create_dir(&small).unwrap();
+    let (image, at) = (small.join("disk.img"), small.display());
+    shell(&format!("mount -t tmpfs -o size=24M none {at}"));
+    ok(command(["format", "--size", "256M"]).arg(&image));
+    ok(command(["mount"]).arg(&image).arg(&mounted.dir));
+    fs::write(mounted.path("f"), b"lost").unwrap();
+    shell(&format!("dd if=/dev/zero of={at}/fill bs=64k 2>/dev/null || true"));
+    let said = run(command(["umount"]).arg(&mounted.dir));
+    let stays = is_mounted(&mounted.dir) && fs::read(mounted.path("f")).unwrap() == b"lost";
+    shell(&format!("umount {}; flock {at}/disk.img true; rm {at}/fill", mounted.dir.display()));
+    let found = ok(command(["ls"]).arg(&image));
+    shell(&format!("umount {at}"));
+    assert_eq!(found, "", "the test leaves no room, and yet there is the file");
+    let text = String::from_utf8_lossy(&said.stderr);
+    assert!(stays && said.status.code() == Some(1) && text.contains("No space left"), "{said:?}");
 }

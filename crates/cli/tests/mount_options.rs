@@ -159,3 +159,35 @@ fn what_else_is_mounted_stays_and_dead_mounts_are_named() {
     mounted.mount(&[]);
     mounted.judge();
 }
+
+/// A server that ends unmounts what it mounted, and nothing that is below or on top of it.
+#[test]
+fn what_lies_below_and_on_top_of_a_mount_stays() {
+    let Some(mounted) = Mounted::formatted("what_lies_below_and_on_top_of_a_mount_stays", &[]) else { return };
+    let tmpfs =
+        || assert!(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&mounted.dir).status().unwrap().success());
+    let umount = || assert!(Command::new("umount").arg(&mounted.dir).status().unwrap().success());
+    let closed = || ok(command(["check"]).arg(&mounted.image));
+    tmpfs();
+    fs::write(mounted.path("below"), b"").unwrap();
+    mounted.mount(&[]);
+    umount();
+    while Command::new("flock").arg("-n").arg(&mounted.image).arg("true").status().unwrap().code() != Some(0) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(closed(), "");
+    assert!(mounted.path("below").exists());
+    mounted.mount(&[]);
+    mounted.umount_one();
+    assert!(mounted.path("below").exists());
+    umount();
+    // On top.
+    mounted.mount(&[]);
+    tmpfs();
+    fs::write(mounted.path("on_top"), b"").unwrap();
+    mounted.kill("-TERM");
+    assert!(mounted.path("on_top").exists());
+    assert_eq!(closed(), "");
+    umount();
+    umount();
+}

@@ -15,7 +15,7 @@ fn a_file_with_zones_is_formatted_and_keeps_them() {
     let said = ok(command(["zones", "--make", "256M:4M:3M,conventional=5,open=6"]).arg(&disk));
     assert!(said.contains("64 zones of 4.0 MiB, 5 of them conventional") && said.lines().count() == 1, "{said}");
     fail(command(["zones", "--make", "256M:4M"]).arg(&disk), 1, "exists");
-    fail(command(["format"]).arg(&disk), 2, "blkzoned");
+    fail(command(["format"]).arg(&disk), 2, "`blkzoned` (`-m`)");
     ok(command(["format", "-m"]).arg(&disk));
     // The inode and the dentries of the root.
     let said = ok(command(["zones"]).arg(&disk));

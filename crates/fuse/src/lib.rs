@@ -21,6 +21,7 @@ mod acl;
 mod attributes;
 mod checkpoints;
 mod options;
+mod place;
 mod table;
 mod transport;
 mod volume;
@@ -29,12 +30,14 @@ use std::io;
 use std::path::Path;
 
 use f2fs_files::{FileSystem, FsError};
-use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use f2fs_sync::Arc;
+use fuser::{Config, Session, SessionACL};
 use thiserror::Error;
 
 pub use options::{Cache, MountOptions};
 
 use checkpoints::Checkpoints;
+use place::Place;
 use transport::Transport;
 use volume::Mounted;
 
@@ -56,16 +59,28 @@ pub enum MountError {
     Volume(#[from] FsError),
 }
 
-/// A mounted file system, which is served by [`serve`](Self::serve).
+/// A mounted file system, which is served by [`serve`](Self::serve). Dropping it unmounts.
 #[derive(Debug)]
 pub struct Mount {
+    placed: Placed,
     session: Session<Transport>,
     checkpoints: Option<Checkpoints>,
 }
 
+/// A mount that ends with this, also if programs use it: nobody would answer them.
+#[derive(Debug)]
+struct Placed(Arc<Place>);
+
+impl Drop for Placed {
+    fn drop(&mut self) {
+        // What is mounted on top of it keeps it.
+        let _ = self.0.unmount(true);
+    }
+}
+
 /// Unmounts from another thread.
 #[derive(Debug)]
-pub struct Unmounter(SessionUnmounter);
+pub struct Unmounter(Arc<Place>);
 
 impl Mount {
     /// Mounts a file system on a directory. When this returns, programs can use it as soon as it is
@@ -83,27 +98,19 @@ impl Mount {
         config.n_threads = Some(if options.threads == 0 { (2 * processors).clamp(4, 64) } else { options.threads });
         config.clone_fd = true;
         config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
-        // The kernel refuses a mount without a source.
-        let source = if options.source.is_empty() { "f2fs" } else { &options.source };
-        config.mount_options = vec![
-            MountOption::FSName(source.replace(',', "\\,")),
-            MountOption::Subtype("f2fs".into()),
-            MountOption::DefaultPermissions,
-            if options.read_only { MountOption::RO } else { MountOption::RW },
-            if options.devices { MountOption::Dev } else { MountOption::NoDev },
-            if options.set_id { MountOption::Suid } else { MountOption::NoSuid },
-            if options.no_exec { MountOption::NoExec } else { MountOption::Exec },
-        ];
         let every = options.commit.filter(|_| !options.read_only);
+        let acl = config.acl;
+        let (place, connection) = Place::mount(dir, &options).map_err(MountError::Refused)?;
+        let placed = Placed(Arc::new(place));
         let transport = Transport(Mounted::new(fs, options)?);
-        let session = Session::new(transport, dir, &config).map_err(MountError::Refused)?;
+        let session = Session::from_fd(transport, connection, acl, config).map_err(MountError::Refused)?;
         let checkpoints = every.map(|every| Checkpoints::new(fs.clone(), every));
-        Ok(Mount { session, checkpoints })
+        Ok(Mount { placed, session, checkpoints })
     }
 
     /// A handle that ends the mount from another thread.
-    pub fn unmounter(&mut self) -> Unmounter {
-        Unmounter(self.session.unmount_callable())
+    pub fn unmounter(&self) -> Unmounter {
+        Unmounter(Arc::clone(&self.placed.0))
     }
 
     /// Answers requests until the file system is unmounted, and writes checkpoints meanwhile as the options say. All
@@ -112,20 +119,30 @@ impl Mount {
     /// # Errors
     /// Those of `/dev/fuse`, and if a thread cannot be started.
     pub fn serve(self) -> io::Result<()> {
-        let writing = self.checkpoints.map(Checkpoints::start).transpose()?;
-        let served = self.session.run();
+        let Mount { placed, session, checkpoints } = self;
+        let writing = checkpoints.map(Checkpoints::start).transpose()?;
+        let served = session.run();
         drop(writing);
+        drop(placed);
         served
     }
 }
 
 impl Unmounter {
-    /// Unmounts. Fails while programs use the mount, where root does it.
+    /// Unmounts. Does nothing if somebody else did it.
     ///
     /// # Errors
-    /// `EBUSY` among others.
-    pub fn unmount(&mut self) -> io::Result<()> {
-        self.0.unmount()
+    /// `EBUSY` while programs use the mount, or while something else is mounted on top of it.
+    pub fn unmount(&self) -> io::Result<()> {
+        self.0.unmount(false)
+    }
+
+    /// Takes the mount off its directory. Programs that use it are served on, and it ends with the last of them.
+    ///
+    /// # Errors
+    /// `EBUSY` while something else is mounted on top of it.
+    pub fn detach(&self) -> io::Result<()> {
+        self.0.unmount(true)
     }
 }
 

@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use f2fs_device::AlignedBuf;
 use f2fs_files::{AllocateFlags, FileKind, FsError, Metadata, RenameMode, SetMode, Time};
@@ -95,9 +95,21 @@ fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid() }
 }
 
+/// A time that the kernel told. Of one before 1970 `fuser` takes the nanoseconds off, though they count forward from the
+/// second before.
+fn told(time: SystemTime) -> SystemTime {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(_) => time,
+        Err(before) => {
+            let nanoseconds = Duration::from_nanos(before.duration().subsec_nanos().into());
+            time + 2 * nanoseconds
+        }
+    }
+}
+
 fn time(asked: Option<TimeOrNow>) -> Option<Time> {
     asked.map(|asked| match asked {
-        TimeOrNow::SpecificTime(time) => time.into(),
+        TimeOrNow::SpecificTime(time) => told(time).into(),
         TimeOrNow::Now => now(),
     })
 }
@@ -176,7 +188,7 @@ impl Filesystem for Transport {
         change.attributes.gid = gid;
         change.attributes.accessed = time(atime);
         change.attributes.modified = time(mtime);
-        change.attributes.changed = ctime.map(Into::into);
+        change.attributes.changed = ctime.map(|ctime| told(ctime).into());
         self.attributes(reply, |volume| volume.change(caller(request), ino.0, &change));
     }
 
@@ -432,7 +444,7 @@ impl Filesystem for Transport {
 
     fn fallocate(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
@@ -442,7 +454,7 @@ impl Filesystem for Transport {
     ) {
         // Flags that the library does not know are refused by it.
         let flags = AllocateFlags::from_bits(mode.cast_unsigned());
-        self.empty(reply, |volume| volume.allocate(ino.0, offset, length, flags));
+        self.empty(reply, |volume| volume.allocate(caller(request), ino.0, offset, length, flags));
     }
 
     fn lseek(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {

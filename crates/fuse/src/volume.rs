@@ -261,8 +261,18 @@ impl Mounted {
         self.get(number)?.dir()?.read(from, LISTED)
     }
 
-    pub(crate) fn allocate(&self, number: u64, offset: u64, len: u64, flags: AllocateFlags) -> Result<(), FsError> {
-        self.get(number)?.file()?.allocate(offset, len, flags)
+    pub(crate) fn allocate(
+        &self,
+        caller: Caller,
+        number: u64,
+        offset: u64,
+        len: u64,
+        flags: AllocateFlags,
+    ) -> Result<(), FsError> {
+        let known = self.get(number)?;
+        known.file()?.allocate(offset, len, flags)?;
+        // The kernel says of a write whether it takes the privileges, but not here.
+        if caller.uid != 0 { self.drop_privileges(&known.inode) } else { self.drop_capabilities(&known.inode) }
     }
 
     /// The first byte at or behind `offset` that is data, or that is in a hole; `None` behind the end of the file.

@@ -29,7 +29,7 @@ fn mounted<T>(test: &str, work: impl FnOnce(&Path, &FaultDevice) -> T) -> Option
     let dir = tempfile::tempdir().unwrap();
     let mut options = MountOptions::default();
     options.threads = 2;
-    let mut mount = match Mount::new(&fs, dir.path(), options) {
+    let mount = match Mount::new(&fs, dir.path(), options) {
         Ok(mount) => mount,
         Err(error) => {
             let may_not = match &error {
@@ -42,7 +42,7 @@ fn mounted<T>(test: &str, work: impl FnOnce(&Path, &FaultDevice) -> T) -> Option
             return None;
         }
     };
-    let mut unmounter = mount.unmounter();
+    let unmounter = mount.unmounter();
     let (ended, end) = channel();
     let server = thread::spawn(move || {
         let served = mount.serve();

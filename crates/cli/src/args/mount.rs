@@ -30,7 +30,6 @@ pub(crate) struct MountArgs {
 
 /// Options that change nothing: they ask for what is the default, or speak to `mount` and /etc/fstab.
 const IGNORED: &[&str] = &[
-    "rw",
     "defaults",
     "auto",
     "noauto",
@@ -76,6 +75,7 @@ pub(crate) fn options(given: &[String], root: bool) -> Result<Asked, String> {
         };
         match (name, value) {
             ("ro", None) => options.read_only = true,
+            ("rw", None) => options.read_only = false,
             ("allow_other", None) => options.allow_other = true,
             ("dev", None) => options.devices = true,
             ("nodev", None) => options.devices = false,
@@ -119,6 +119,7 @@ mod tests {
         let Asked { mount: taken, discard } = asked.unwrap();
         assert!(!discard && taken.read_only && taken.cache == Cache::WriteBack && !taken.devices);
         assert_eq!((taken.uid, taken.umask), (Some(5), Some(0o27)));
+        assert!(!options(&list("ro,rw"), true).unwrap().mount.read_only, "the last one counts");
         let plain = options(&[], true).unwrap();
         assert!(plain.mount.devices && plain.discard);
         let commit = |text| options(&list(text), true).unwrap().mount.commit;

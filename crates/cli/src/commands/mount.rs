@@ -12,7 +12,7 @@
 
 use std::env;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -59,7 +59,7 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     // that is written to would have its times changed once more.
     let clock = if options.cache == Cache::WriteBack { Time::now_coarse } else { Time::now };
     let fs = open_to_mount(&image, access, VolumeOptions::new().discard(discard), clock)?;
-    let mut mount = match Mount::new(&fs, &dir, options) {
+    let mount = match Mount::new(&fs, &dir, options) {
         Ok(mount) => mount,
         Err(error) => {
             fs.close().about(&image)?;
@@ -73,7 +73,7 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
         leave_the_terminal().about(&dir)?;
     }
     notify("READY=1");
-    let served = serve(&image, &fs, mount, unmounter);
+    let served = serve(&image, &fs, mount, &unmounter);
     drop(flusher);
     served
 }
@@ -92,7 +92,7 @@ fn mount_point(dir: &Path) -> Result<PathBuf, CliError> {
     }
 }
 
-fn serve(image: &Path, fs: &FileSystem, mount: Mount, mut unmounter: Unmounter) -> Result<ExitCode, CliError> {
+fn serve(image: &Path, fs: &FileSystem, mount: Mount, unmounter: &Unmounter) -> Result<ExitCode, CliError> {
     let served = AtomicBool::new(false);
     let result = until_stopped(
         || {
@@ -111,6 +111,8 @@ fn serve(image: &Path, fs: &FileSystem, mount: Mount, mut unmounter: Unmounter) 
                 thread::sleep(Duration::from_millis(20));
             }
             if !served.load(Ordering::Relaxed) {
+                // Without this the directory would be of no use until these programs end.
+                let _ = unmounter.detach();
                 let closed = fs.close().about(image);
                 if let Err(error) = &closed {
                     error.report();
@@ -176,13 +178,13 @@ fn in_background(args: &MountArgs, image: &Path, dir: &Path, all: &Arguments) ->
 
 /// Tells that the volume is mounted, and goes on in a session of its own, with nothing open of the process that started
 /// it.
-fn leave_the_terminal() -> std::io::Result<()> {
+fn leave_the_terminal() -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     // Fails for the leader of a session, which has no terminal to leave.
     let _ = rustix::process::setsid();
     rustix::process::chdir("/")?;
-    std::io::stdout().write_all(MOUNTED)?;
-    std::io::stdout().flush()?;
+    io::stdout().write_all(MOUNTED)?;
+    io::stdout().flush()?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
@@ -198,9 +200,14 @@ fn notify(state: &str) {
 /// Unmounts, and waits until the volume below is closed.
 pub(crate) fn umount(dir: &Path) -> Result<(), CliError> {
     let shown = env::current_dir().unwrap_or_default().join(dir);
-    let source = source(&shown);
-    if source.is_none() {
+    let Some(Source { image, read_only }) = source(&shown) else {
         return Err(CliError::at(&shown, "no volume is mounted there by f2fs"));
+    };
+    if !read_only && let Err(error) = sync(&shown) {
+        return Err(CliError::at(
+            &shown,
+            format_args!("what was changed cannot be written, so it stays mounted: {error}. `umount` gives it up"),
+        ));
     }
     let how = if rustix::process::geteuid().is_root() { ["umount", "-i"] } else { ["fusermount3", "-u"] };
     let status = Command::new(how[0]).args([how[1], "--"]).arg(&shown).status();
@@ -210,18 +217,31 @@ pub(crate) fn umount(dir: &Path) -> Result<(), CliError> {
         Err(error) => return Err(CliError::new(format_args!("{}: {error}", how[0]))),
     }
     // The server has the image locked until it has closed the volume.
-    if let Some(image) = source.filter(|image| Path::new(image).is_file()) {
-        let image = File::open(&image).about(Path::new(&image))?;
-        let locked = rustix::fs::flock(&image, rustix::fs::FlockOperation::LockExclusive);
-        if let Err(error) = locked {
+    if image.is_file() {
+        let locked = File::open(&image).about(&image)?;
+        if let Err(error) = rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive) {
             say(format_args!("cannot wait for the end of the mount: {error}"));
         }
     }
     Ok(())
 }
 
+/// Makes everything durable that was changed. Nobody hears of it if the server cannot do so when it closes the volume.
+fn sync(dir: &Path) -> io::Result<()> {
+    // Otherwise the server was killed, and the next one recovers; or another user mounted it.
+    let Ok(dir) = File::open(dir) else { return Ok(()) };
+    rustix::fs::syncfs(&dir)?;
+    dir.sync_all()
+}
+
+/// What is mounted.
+struct Source {
+    image: PathBuf,
+    read_only: bool,
+}
+
 /// The image that is mounted on a directory.
-fn source(dir: &Path) -> Option<String> {
+fn source(dir: &Path) -> Option<Source> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     // A mount whose server has ended cannot be looked at; the directory above it can.
     let dir = dir.canonicalize().or_else(|error| match (dir.parent(), dir.file_name()) {
@@ -233,5 +253,7 @@ fn source(dir: &Path) -> Option<String> {
         let mut fields = line.split(' ').skip(1);
         fields.next() == Some(dir.as_str()) && fields.next().is_some_and(|kind| matches!(kind, "fuse" | "fuse.f2fs"))
     })?;
-    Some(line.split(' ').next()?.replace("\\040", " ").replace("\\134", "\\"))
+    let mut fields = line.split(' ');
+    let image = fields.next()?.replace("\\040", " ").replace("\\134", "\\").into();
+    Some(Source { image, read_only: fields.nth(2)?.split(',').any(|option| option == "ro") })
 }

@@ -59,8 +59,13 @@ impl Mounted {
         ok(mount.args(&self.flags).arg(&self.image).arg(&self.dir));
     }
 
-    pub(crate) fn umount(&self) {
+    /// Unmounts; below it something may be mounted.
+    pub(crate) fn umount_one(&self) {
         ok(command(["umount"]).arg(&self.dir));
+    }
+
+    pub(crate) fn umount(&self) {
+        self.umount_one();
         assert!(!is_mounted(&self.dir));
     }
 

@@ -53,7 +53,7 @@ pub(super) fn with_sections(options: &FormatOptions) -> Result<FormatOptions, Fo
     let zoned: Vec<&DeviceZones> = options.zones.iter().flatten().collect();
     let asked = options.features.contains(Features::BLKZONED);
     within(
-        "devices with zones, without the feature `blkzoned`",
+        "devices with zones, without the feature `blkzoned` (`-m`)",
         zoned.len() as u64,
         0,
         if asked { u64::MAX } else { 0 },

@@ -28,7 +28,9 @@ impl Mails for Directory {
     type Error = io::Error;
 
     fn begin(&self) -> io::Result<()> {
+        // The error is printed as it is.
         fs::create_dir(&self.0)
+            .map_err(|error| io::Error::new(error.kind(), format!("mkdir {}: {error}", self.0.display())))
     }
 
     fn create(&self, number: u32) -> io::Result<File> {
