@@ -78,12 +78,14 @@ fn zones_that_no_volume_can_lie_on_are_refused() {
     let (odd, short) = (zoned("odd", "255M:3M"), zoned("short", "256M:1M"));
     let (few, active) = (zoned("few", "256M:4M,open=5"), zoned("active", "256M:4M,active=5"));
     let (one, other) = (zoned("one", "256M:4M"), zoned("other", "256M:8M"));
+    let tiny = zoned("tiny", "16M:4M,conventional=3");
     for (disks, code, words) in [
         (&[&plain, &odd][..], 2, "blocks in a zone: 768 is not a power of two"),
         (&[&plain, &short], 2, "blocks in a zone: 256 is not in the range 512"),
         (&[&plain, &few], 1, "the device lets 5 zones be written to at a time, and the logs of a volume need 6"),
         (&[&plain, &active], 1, "the device lets 5 zones be written to at a time, and the logs of a volume need 6"),
         (&[&plain, &one, &other], 1, "other, in 32 zones) has zones of another size than the devices before it"),
+        (&[&tiny], 1, "is not a size for a volume: with these options it takes at least"),
         (&[&one], 2, "conventional zones at the front of the first device: 0 is less than 1"),
         (&[&plain], 2, "devices with zones, for the feature `blkzoned`: 0 is not in the range 1 to 8"),
     ] {
@@ -107,6 +109,40 @@ fn zones_that_make_no_sense_leave_no_file() {
         fail(command(["zones", "--make", zones]).arg(&path), 2, word);
         assert!(!path.exists(), "{zones}");
     }
+}
+
+/// What the file says of its zones changes under a volume: it is refused for writing with the numbers, and nothing is
+/// written.
+#[test]
+fn zones_that_changed_under_a_volume_are_refused() {
+    let place = Place::new();
+    let disk = place.path("disk");
+    ok(command(["zones", "--make", "128M:4M:3M,conventional=5,open=8,active=8"]).arg(&disk));
+    ok(command(["format", "-m"]).arg(&disk));
+    let before = fs::read(&disk).unwrap();
+    let header = before.len() - 4096;
+    let file = File::options().write(true).open(&disk).unwrap();
+    for (changes, words) in [
+        // Blocks of a zone, blocks of it that can be written, zones in front that are written anywhere, open and active.
+        (&[(16, 512_u64), (24, 512)][..], "the first block that is written in its order is 2560, not 5120"),
+        (&[(16, 512), (24, 512), (32, 10)], "the number of blocks is 512, not 1024"),
+        (&[(24, 1025)], "capacity of a zone is 1025, and at most 1024 is possible"),
+        (&[(32, 2)], "the first block that is written in its order is"),
+        (&[(32, 1 << 20)], "conventional zones: 1048576 is not in the range 0 to 32"),
+        (&[(40, 5)], "the device lets 5 zones be written to at a time, and the logs of a volume need 6"),
+        (&[(40, 5), (48, 5)], "the device lets 5 zones be written to at a time, and the logs of a volume need 6"),
+        (&[(40, 9)], "zones open at a time: 9 is not in the range 0 to 8"),
+    ] {
+        let mut changed = before.clone();
+        for (at, value) in changes {
+            changed[header + at..header + at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        file.write_all_at(&changed[header..], header as u64).unwrap();
+        fail(command(["mkdir"]).arg(&disk).arg("/refused"), 1, words);
+        assert!(fs::read(&disk).unwrap() == changed, "{words}: it was written to");
+    }
+    file.write_all_at(&before[header..], header as u64).unwrap();
+    ok(command(["mkdir"]).arg(&disk).arg("/taken"));
 }
 
 /// A volume may have any bytes in its last block: those of a file, say, whose owner would like to keep others from

@@ -13,14 +13,14 @@ fn lines_and_fences_of_an_operation() {
         operation();
         device.region().counts().since(before)
     };
-    for blocks in [1, 512] {
+    for blocks in [1_usize, 64, 65, 512] {
         let lines = 64 * blocks as u64;
         let none = LineCounts::default();
         let written = LineCounts {
             stored_past_cache: lines - blocks as u64,
             stored: blocks as u64,
             written_back: blocks as u64,
-            fences: 2,
+            fences: blocks.div_ceil(64) as u64 + 1,
             ..none
         };
         assert_eq!(counted(&|| device.write(7, AlignedBuf::new(blocks)).unwrap()), written);

@@ -153,3 +153,32 @@ fn the_last_word_of_a_block_comes_last() {
     }
     device.flush().unwrap();
 }
+
+/// A write of more blocks than one round has, in several buffers: every block comes back, and blocks of a round that is
+/// under way are whole or their last word is old.
+#[test]
+fn a_write_of_several_rounds_keeps_its_blocks_and_their_order() {
+    const BLOCKS: usize = 131;
+    let device = PmemDevice::new(Arc::new(SimulatedRegion::new((BLOCKS + 1) * 4096)));
+    let content = |block: usize| (block + 1) as u64;
+    let buf = |blocks: std::ops::Range<usize>| {
+        AlignedBuf::from_bytes(&words(&blocks.flat_map(|block| [content(block); 512]).collect::<Vec<_>>()))
+    };
+    let bufs = vec![buf(0..3), buf(3..66), buf(66..67), buf(67..BLOCKS)];
+    device.execute(Request::vectored(f2fs_device::Op::Write, 1, bufs)).result.unwrap();
+    let read = device.read(1, BLOCKS).unwrap();
+    assert_eq!(read.as_bytes(), buf(0..BLOCKS).as_bytes());
+    let log = device.region().log();
+    let mut replay = log.replay();
+    let mut torn = 0;
+    while replay.advance().is_some() {
+        let state = replay.cut().draw(replay.position() as u64 * 6);
+        for block in (0..BLOCKS).step_by(5).chain([BLOCKS - 1]) {
+            let word = |at: usize| state.load_u64((block + 1) * 4096 + at * 8) == content(block);
+            let whole = (0..511).step_by(7).all(word);
+            assert!(whole || !word(511), "block {block} is torn");
+            torn += usize::from(!whole && (0..511).any(word));
+        }
+    }
+    assert!(torn > 100, "{torn} torn blocks were seen");
+}

@@ -40,7 +40,9 @@ impl From<ImageError> for io::Error {
             ImageError::Format(error) => match &**error {
                 FormatVolumeError::AlreadyOpen(_) => io::ErrorKind::ResourceBusy,
                 FormatVolumeError::Exists { .. } => io::ErrorKind::AlreadyExists,
-                FormatVolumeError::Plan(_) | FormatVolumeError::ZoneLimit { .. } => io::ErrorKind::InvalidInput,
+                FormatVolumeError::Plan(_)
+                | FormatVolumeError::ZoneUnlike { .. }
+                | FormatVolumeError::ZoneLimit { .. } => io::ErrorKind::InvalidInput,
                 FormatVolumeError::Device(error) => io::Error::from(error.clone()).kind(),
                 _ => io::ErrorKind::Other,
             },

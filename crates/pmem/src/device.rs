@@ -6,10 +6,11 @@
 //! The steps of a write, and why:
 //!
 //! ```text
-//!  for each block: bytes 0..4032 past the cache     ── in any order, in words
-//!  fence                                            ── they are on the media
-//!  for each block: bytes 4032..4096 in ascending order, through the cache, and written back
-//!  fence                                            ── so are they: the write completes
+//!  64 blocks after the other:
+//!      for each block: bytes 0..4032 past the cache     ── in any order, in words
+//!      fence                                            ── they are on the media
+//!      for each block: bytes 4032..4096 in ascending order, through the cache, and written back
+//!  fence                                                ── so are the last ones: the write completes
 //! ```
 //! A fence counts for its own thread only, so a flush could not cover the writes of others: each write fences itself,
 //! and a completed write is durable. The first fence gives blocks an order that a disk's sectors have by themselves:
@@ -28,9 +29,10 @@ use crate::{Durability, LINE, PersistentRegion, RegionError};
 /// Where the last line of a block begins.
 const LAST_LINE: usize = BLOCK_SIZE - LINE;
 
-/// How many last lines are on their way from memory into the cache while one is stored. Without that each store waits
-/// for its own.
-const AHEAD: usize = 16;
+/// Blocks between two fences. Their last lines are kept aside meanwhile: the buffer of a large write has left the cache
+/// by then, and a line of it would come from memory a second time. Fewer blocks cost more fences, and more blocks a
+/// larger stack.
+const ROUND: usize = 64;
 
 /// A block device on a region. A tail shorter than a block is left out.
 ///
@@ -96,20 +98,39 @@ impl<R: PersistentRegion> PmemDevice<R> {
             region.fence();
             return Ok(());
         }
-        for (at, block) in blocks(first, bufs) {
-            region.store_nontemporal(at, &block[..LAST_LINE])?;
-        }
-        let mut ahead = blocks(first, bufs).map(|(at, _)| at + LAST_LINE);
-        ahead.by_ref().take(AHEAD).for_each(|line| region.expect_store(line));
-        protocol_step!("pmem_write_without_order", region.fence());
-        for (at, block) in blocks(first, bufs) {
-            if let Some(line) = ahead.next() {
-                region.expect_store(line);
-            }
-            region.store(at + LAST_LINE, &block[LAST_LINE..])?;
-            protocol_step!("pmem_last_line_not_written_back", region.write_back(at + LAST_LINE, LINE)?);
+        // Most writes are of one block, and need no more room than that.
+        if bufs.iter().map(AlignedBuf::blocks).sum::<usize>() == 1 {
+            self.store_in_rounds::<1>(first, bufs)?;
+        } else {
+            self.store_in_rounds::<ROUND>(first, bufs)?;
         }
         protocol_step!("pmem_write_without_fence", region.fence());
+        Ok(())
+    }
+
+    /// Stores `bufs` from byte `first` on, `N` blocks between two fences. A fence is still missing behind the last
+    /// lines.
+    fn store_in_rounds<const N: usize>(&self, first: usize, bufs: &[AlignedBuf]) -> Result<(), RegionError> {
+        let region = &self.region;
+        let mut blocks = bufs.iter().flat_map(AlignedBuf::as_blocks).peekable();
+        let mut begin = first;
+        while blocks.peek().is_some() {
+            let mut last_lines = [[0; LINE]; N];
+            let mut end = begin;
+            for (last_line, block) in last_lines.iter_mut().zip(blocks.by_ref()) {
+                // It comes from memory while the others are stored, and is there when its turn comes.
+                region.expect_store(end + LAST_LINE);
+                region.store_nontemporal(end, &block.0[..LAST_LINE])?;
+                last_line.copy_from_slice(&block.0[LAST_LINE..]);
+                end += BLOCK_SIZE;
+            }
+            protocol_step!("pmem_write_without_order", region.fence());
+            for (at, last_line) in (begin..end).step_by(BLOCK_SIZE).zip(&last_lines) {
+                region.store(at + LAST_LINE, last_line)?;
+                protocol_step!("pmem_last_line_not_written_back", region.write_back(at + LAST_LINE, LINE)?);
+            }
+            begin = end;
+        }
         Ok(())
     }
 
@@ -151,12 +172,6 @@ impl<R: PersistentRegion> PmemDevice<R> {
     }
 }
 
-/// The blocks of buffers, each with its place in the region.
-fn blocks(first: usize, bufs: &[AlignedBuf]) -> impl Iterator<Item = (usize, &[u8; BLOCK_SIZE])> {
-    let blocks = bufs.iter().flat_map(|buf| buf.as_blocks().iter().map(|block| &block.0));
-    (first..).step_by(BLOCK_SIZE).zip(blocks)
-}
-
 impl<R: PersistentRegion> BlockDevice for PmemDevice<R> {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -187,5 +202,13 @@ impl<R: PersistentRegion> BlockDevice for PmemDevice<R> {
         let (operation, blocks) = (f2fs_device::Operation::Read, buf.blocks() as u64);
         self.info.check_range(operation, start, blocks)?;
         self.load(start, buf).map_err(|error| DeviceError::new(operation, start, blocks, self.kind_of(error)))
+    }
+
+    fn write_from(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        let (operation, blocks) = (f2fs_device::Operation::Write, buf.blocks() as u64);
+        let error = |kind| DeviceError::new(operation, start, blocks, kind);
+        self.info.check_operation(operation, start, blocks)?;
+        self.gate.check().map_err(error)?;
+        self.store(start, std::slice::from_ref(buf)).map_err(|refused| error(self.kind_of(refused)))
     }
 }

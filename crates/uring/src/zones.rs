@@ -94,7 +94,7 @@ pub(crate) fn report(
         let found = answer.zones.iter().take(wanted.min(answer.head.count as usize));
         let before = zones.len();
         for record in found {
-            let zone = zone(record, has_capacity, limits)?;
+            let zone = zone(record, has_capacity, limits, blocks)?;
             next = zone.start + zone.blocks;
             zones.push(zone);
         }
@@ -105,7 +105,8 @@ pub(crate) fn report(
     Ok(zones)
 }
 
-fn zone(record: &Record, has_capacity: bool, limits: ZoneLimits) -> Result<Zone, DeviceErrorKind> {
+/// A zone of a device of `blocks` blocks, of which the last one may be shorter than the others.
+fn zone(record: &Record, has_capacity: bool, limits: ZoneLimits, blocks: u64) -> Result<Zone, DeviceErrorKind> {
     let number = u32::try_from(record.start / SECTORS / limits.zone_blocks).unwrap_or(u32::MAX);
     let whole = |what, sectors: u64| {
         if sectors.is_multiple_of(SECTORS) {
@@ -113,10 +114,18 @@ fn zone(record: &Record, has_capacity: bool, limits: ZoneLimits) -> Result<Zone,
         }
         Err(ZoneError::Layout { what, value: sectors, min: SECTORS, max: u64::MAX })
     };
-    let (start, blocks) = (whole("first sector of a zone", record.start)?, whole("sectors in a zone", record.length)?);
-    if blocks == 0 {
-        return Err(ZoneError::Layout { what: "sectors in a zone", value: 0, min: SECTORS, max: u64::MAX }.into());
-    }
+    let within = |what, value: u64, min: u64, max: u64| {
+        if (min..=max).contains(&value) { Ok(()) } else { Err(ZoneError::Layout { what, value, min, max }) }
+    };
+    let (start, length) = (whole("first sector of a zone", record.start)?, whole("sectors in a zone", record.length)?);
+    let least = limits.zone_blocks.min(blocks.saturating_sub(start)).max(1);
+    within("sectors in a zone", record.length, least * SECTORS, limits.zone_blocks * SECTORS)?;
+    within(
+        "sectors from the start of a zone to where one may be",
+        record.start % (limits.zone_blocks * SECTORS),
+        0,
+        0,
+    )?;
     let sequential = match record.kind {
         CONVENTIONAL | SEQUENTIAL_PREFERRED => false,
         SEQUENTIAL_REQUIRED => true,
@@ -137,13 +146,16 @@ fn zone(record: &Record, has_capacity: bool, limits: ZoneLimits) -> Result<Zone,
         // A state that no standard has counts as one that cannot be written.
         _ => ZoneState::Offline,
     };
+    if has_capacity && sequential {
+        within("sectors of a zone that can be written", record.capacity, 0, record.length)?;
+    }
     // A capacity that is not a number of blocks: the rest is never written.
-    let capacity = if has_capacity && sequential { (record.capacity / SECTORS).min(blocks) } else { blocks };
+    let capacity = if has_capacity && sequential { record.capacity / SECTORS } else { length };
     // The pointer of a worn-out zone means nothing to the kernel: all of the zone can be read.
     let pointer =
         matches!(state, ZoneState::Empty | ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed);
-    let written = pointer.then(|| (record.write_pointer.saturating_sub(record.start) / SECTORS).min(blocks));
-    Ok(Zone::new(number, start, blocks, capacity, state, written))
+    let written = pointer.then(|| (record.write_pointer.saturating_sub(record.start) / SECTORS).min(length));
+    Ok(Zone::new(number, start, length, capacity, state, written))
 }
 
 fn ask(fd: BorrowedFd<'_>, sector: u64, count: u32) -> Result<Box<Report>, DeviceErrorKind> {
@@ -195,6 +207,9 @@ fn again(mut call: impl FnMut() -> rustix::io::Result<()>) -> Result<(), DeviceE
 mod tests {
     use super::*;
 
+    /// Blocks of the device: four zones, and half of one.
+    const BLOCKS: u64 = 4 * 256 + 128;
+
     fn limits() -> ZoneLimits {
         ZoneLimits::new(256)
     }
@@ -212,24 +227,47 @@ mod tests {
 
     #[test]
     fn zones_are_counted_in_blocks() {
-        let found = zone(&record(SEQUENTIAL_REQUIRED, 2), true, limits()).unwrap();
+        let found = zone(&record(SEQUENTIAL_REQUIRED, 2), true, limits(), BLOCKS).unwrap();
         assert_eq!(found, Zone::new(2, 512, 256, 128, ZoneState::ImplicitlyOpen, Some(1)));
-        assert_eq!(zone(&record(SEQUENTIAL_REQUIRED, 2), false, limits()).unwrap().capacity, 256);
+        assert_eq!(zone(&record(SEQUENTIAL_REQUIRED, 2), false, limits(), BLOCKS).unwrap().capacity, 256);
         let anywhere = Zone::new(2, 512, 256, 256, ZoneState::Conventional, None);
-        assert_eq!(zone(&record(CONVENTIONAL, 0), true, limits()), Ok(anywhere));
-        assert_eq!(zone(&record(SEQUENTIAL_PREFERRED, 2), true, limits()), Ok(anywhere));
+        assert_eq!(zone(&record(CONVENTIONAL, 0), true, limits(), BLOCKS), Ok(anywhere));
+        assert_eq!(zone(&record(SEQUENTIAL_PREFERRED, 2), true, limits(), BLOCKS), Ok(anywhere));
         for (condition, state) in [(0xd, ZoneState::ReadOnly), (0xe, ZoneState::Full), (0xf, ZoneState::Offline)] {
-            let found = zone(&record(SEQUENTIAL_REQUIRED, condition), true, limits()).unwrap();
+            let found = zone(&record(SEQUENTIAL_REQUIRED, condition), true, limits(), BLOCKS).unwrap();
             assert_eq!((found.state, found.written), (state, None));
         }
     }
 
     #[test]
     fn records_that_make_no_sense_are_errors() {
-        let odd = Record { length: 2047, ..record(SEQUENTIAL_REQUIRED, 1) };
-        let none = Record { length: 0, ..record(SEQUENTIAL_REQUIRED, 1) };
-        for record in [odd, none, record(0, 1), record(9, 1)] {
-            assert!(matches!(zone(&record, true, limits()), Err(DeviceErrorKind::Zone(ZoneError::Layout { .. }))));
+        let record = record(SEQUENTIAL_REQUIRED, 1);
+        let refused = |change: &dyn Fn(&mut Record)| {
+            let mut changed = record;
+            change(&mut changed);
+            match zone(&changed, true, limits(), BLOCKS) {
+                Err(DeviceErrorKind::Zone(error)) => error.to_string(),
+                other => panic!("{other:?}"),
+            }
+        };
+        for (change, words) in [
+            (&(|record: &mut Record| record.length = 2047) as &dyn Fn(&mut Record), "sectors in a zone: 2047 is not"),
+            (&|record| record.length = 0, "sectors in a zone: 0 is not in the range 2048 to 2048"),
+            (&|record| record.length = 1024, "sectors in a zone: 1024 is not in the range 2048 to 2048"),
+            (&|record| record.length = 4096, "sectors in a zone: 4096 is not in the range 2048 to 2048"),
+            (&|record| record.start = 4104, "sectors from the start of a zone to where one may be: 8 is not"),
+            (
+                &|record| record.capacity = 2056,
+                "sectors of a zone that can be written: 2056 is not in the range 0 to 2048",
+            ),
+            (&|record| record.kind = 0, "kind of a zone: 0 is not in the range 1 to 3"),
+            (&|record| record.kind = 9, "kind of a zone: 9 is not in the range 1 to 3"),
+        ] {
+            let error = refused(&change);
+            assert!(error.contains(words), "{words}: {error}");
         }
+        // The last zone is shorter.
+        let last = Record { start: 4 * 2048, length: 1024, write_pointer: 4 * 2048, ..record };
+        assert_eq!(zone(&last, true, limits(), BLOCKS).unwrap().blocks, 128);
     }
 }

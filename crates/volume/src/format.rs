@@ -84,6 +84,20 @@ pub enum FormatVolumeError {
         /// Its state.
         state: f2fs_device::ZoneState,
     },
+    /// The zones of a device are not alike, as those of a volume have to be. Nothing was written.
+    #[error("zone {zone}, at block {start}: {what} is {found}, not {expected}")]
+    ZoneUnlike {
+        /// Its number on its device.
+        zone: u32,
+        /// Its first block.
+        start: u64,
+        /// The quantity that is wrong.
+        what: &'static str,
+        /// Its value.
+        found: u64,
+        /// The value that the others have.
+        expected: u64,
+    },
     /// The device lets fewer zones be written to at a time than a volume has logs. Nothing was written.
     #[error("the device lets {limit} zones be written to at a time, and the logs of a volume need {needed}")]
     ZoneLimit {

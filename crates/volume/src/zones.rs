@@ -94,6 +94,7 @@ impl Zones {
             if zone.start + zone.blocks <= main.end || zone.blocks > section {
                 check("the number of blocks", section, zone.blocks)?;
             }
+            check("the number of blocks that can be written", zone.capacity.min(zone.blocks), zone.capacity)?;
             // A dead zone may have none.
             let capacity = capacity.filter(|_| zone.state != ZoneState::Offline).unwrap_or(zone.capacity);
             check("the number of blocks that can be written", capacity, zone.capacity)?;

@@ -2,12 +2,15 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use f2fs_check::{CheckOptions, FindingKind, check};
-use f2fs_device::{BlockDevice, MemoryDevice, SpannedDevice, Zone, ZoneChange, ZoneLayout, ZoneState, ZonedDevice};
+use f2fs_device::{
+    BlockDevice, Claims, DeviceError, DeviceInfo, MemoryDevice, Request, SpannedDevice, Ticket, Zone, ZoneChange,
+    ZoneLayout, ZoneState, ZonedDevice,
+};
 use f2fs_format::FormatError;
 use f2fs_format::feature::Features;
 use f2fs_sync::PlainArc;
 use f2fs_volume::format::{FormatOptions, FormatReport, FormatVolumeError, format};
-use f2fs_volume::{Volume, VolumeOptions};
+use f2fs_volume::{Volume, VolumeError, VolumeOptions};
 
 /// Blocks in a zone: two segments.
 const ZONE: u64 = 1024;
@@ -166,4 +169,97 @@ fn zones_of_another_size_than_the_sections_are_found() {
     let parts = [first.clone(), bytes.clone()]
         .map(|device| (device.clone() as PlainArc<dyn BlockDevice>, device.info().blocks));
     assert_eq!(findings(&SpannedDevice::new(parts.to_vec()).unwrap()), []);
+}
+
+/// A device that says something else of some of its zones.
+#[derive(Debug)]
+struct Crooked {
+    device: PlainArc<dyn BlockDevice>,
+    bend: fn(&mut Zone),
+    /// The first zone of which it says so, and the one behind the last.
+    of: std::ops::Range<u32>,
+}
+
+impl BlockDevice for Crooked {
+    fn info(&self) -> &DeviceInfo {
+        self.device.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.device.claims()
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        self.device.submit(requests)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.device.flush()
+    }
+
+    fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
+        let mut zones = self.device.report_zones(start, count)?;
+        zones.iter_mut().filter(|zone| self.of.contains(&zone.number)).for_each(self.bend);
+        Ok(zones)
+    }
+
+    fn change_zone(&self, start: u64, change: ZoneChange) -> Result<(), DeviceError> {
+        self.device.change_zone(start, change)
+    }
+}
+
+/// Zones that are not alike, at a format and at an opening.
+#[test]
+fn zones_that_are_not_alike_are_refused_and_nothing_is_written() {
+    let layout = ZoneLayout::new(ZONE).with_conventional(8).with_capacity(768);
+    // As far as a new volume is written.
+    let all = |device: &dyn BlockDevice| device.read(0, 12 * ZONE as usize).unwrap();
+    for (bend, what, found, expected) in [
+        ((|zone: &mut Zone| zone.blocks = 512) as fn(&mut Zone), "the number of blocks", 512, ZONE),
+        (|zone| zone.blocks = 2 * ZONE, "the number of blocks", 2 * ZONE, ZONE),
+        (|zone| zone.start += 512, "the first block", 20 * ZONE + 512, 20 * ZONE),
+        (|zone| zone.capacity = 700, "the number of blocks that can be written", 700, 768),
+        (|zone| zone.capacity = 0, "the number of blocks that can be written", 0, 768),
+        (|zone| zone.capacity = 2 * ZONE, "the number of blocks that can be written", 2 * ZONE, 768),
+    ] {
+        let device = zones(32 * ZONE, layout);
+        let crooked = PlainArc::new(Crooked { device: device.clone(), bend, of: 20..21 });
+        let error = format(&*crooked, &zoned()).unwrap_err();
+        let FormatVolumeError::ZoneUnlike { zone: 20, what: w, found: f, expected: e, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!((w, f, e), (what, found, expected));
+        assert!(all(&*device).as_bytes().iter().all(|byte| *byte == 0), "{what}");
+
+        format(&*device, &zoned()).unwrap();
+        let before = all(&*device);
+        let error = Volume::open(crooked, &VolumeOptions::new()).unwrap_err();
+        assert!(matches!(error, VolumeError::Zone { zone: 20, .. }), "{what}, {found}: {error}");
+        assert!(all(&*device).as_bytes() == before.as_bytes(), "{what}, {found}");
+    }
+    // All of them beyond their size: there is none that the others could be compared with.
+    let device = zones(32 * ZONE, ZoneLayout::new(ZONE).with_conventional(8));
+    let bend = |zone: &mut Zone| zone.capacity = zone.blocks + 1;
+    let beyond = PlainArc::new(Crooked { device: device.clone(), bend, of: 8..u32::MAX });
+    let error = format(&*beyond, &zoned()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("zone 8, at block {}: the number of blocks that can be written is {}, not {ZONE}", 8 * ZONE, ZONE + 1)
+    );
+    format(&*device, &zoned()).unwrap();
+    let error = Volume::open(beyond, &VolumeOptions::new()).unwrap_err();
+    assert!(matches!(error, VolumeError::Zone { expected: ZONE, .. }), "{error}");
+}
+
+#[test]
+fn fewer_zones_than_a_volume_needs_are_refused() {
+    let layout = ZoneLayout::new(ZONE);
+    for count in [1, 4, 5, 9] {
+        let device = zones(count * ZONE, layout.with_conventional(4.min(count as u32)));
+        let error = format(&*device, &zoned()).unwrap_err();
+        let FormatVolumeError::Plan(FormatError::Layout { what, found, min, .. }) = error else { panic!("{error}") };
+        assert!(found < min, "{count}: {what}, {found}, {min}");
+        let bytes = device.read(0, (count * ZONE) as usize).unwrap();
+        assert!(bytes.as_bytes().iter().all(|byte| *byte == 0), "{count}");
+    }
 }

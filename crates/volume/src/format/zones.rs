@@ -25,9 +25,34 @@ pub(super) fn of_each(device: &dyn BlockDevice, devices: &[(u64, u64)]) -> Resul
     }
     let ends = devices.iter().skip(1).map(|(_, start)| *start).chain([u64::MAX]);
     let of_device = |((_, start), end): (&(u64, u64), u64)| {
-        all.iter().filter(|zone| (*start..end).contains(&zone.start)).copied().collect()
+        let zones: Vec<Zone> = all.iter().filter(|zone| (*start..end).contains(&zone.start)).copied().collect();
+        are_alike(&zones, *start).map(|()| zones)
     };
-    Ok(devices.iter().zip(ends).map(of_device).collect())
+    devices.iter().zip(ends).map(of_device).collect()
+}
+
+/// Looks whether the zones of a device that begins at block `begin` follow each other, are of one size, and can be
+/// written as far as each other. The last one may be shorter.
+fn are_alike(zones: &[Zone], begin: u64) -> Result<(), FormatVolumeError> {
+    let Some((first, last)) = zones.first().zip(zones.last()) else { return Ok(()) };
+    let mut capacity = None;
+    for (zone, number) in zones.iter().zip(0_u64..) {
+        let check = |what, found: u64, expected: u64| {
+            let (zone, start) = (zone.number, zone.start);
+            let unlike = FormatVolumeError::ZoneUnlike { zone, start, what, found, expected };
+            if found == expected { Ok(()) } else { Err(unlike) }
+        };
+        let shorter = zone.start == last.start && zone.blocks < first.blocks;
+        let blocks = if shorter { zone.blocks } else { first.blocks };
+        check("the first block", zone.start, begin.saturating_add(number.saturating_mul(first.blocks)))?;
+        check("the number of blocks", zone.blocks, blocks)?;
+        if zone.state != ZoneState::Conventional {
+            let possible = zone.capacity.clamp(1, blocks);
+            let expected = blocks.min(*capacity.get_or_insert(possible));
+            check("the number of blocks that can be written", zone.capacity, expected)?;
+        }
+    }
+    Ok(())
 }
 
 /// The properties of a device's zones that the plan needs.
