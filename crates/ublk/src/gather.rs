@@ -18,7 +18,7 @@
 
 /// How long requests that are there wait for others, in microseconds. A system call, the switch to another thread and
 /// its return take some five.
-pub(crate) const TIME: u32 = 50;
+pub(crate) const TIME: u32 = 100;
 /// Entries between two questions: at first, and at most.
 const SOON: u32 = 16;
 const LATE: u32 = 4096;
