@@ -64,6 +64,7 @@ mod control;
 mod counts;
 mod devices;
 mod error;
+mod gather;
 mod ring;
 mod server;
 mod translate;

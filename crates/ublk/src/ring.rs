@@ -17,7 +17,10 @@ use std::{fs::File, io, mem, os::fd::AsRawFd, os::unix::fs::FileExt, ptr};
 
 use f2fs_device::{AlignedBuf, Block, BufHome};
 use f2fs_sync::{Arc, Mutex};
-use io_uring::{IoUring, cqueue, opcode, squeue, types::Fixed};
+use io_uring::{
+    IoUring, cqueue, opcode, squeue,
+    types::{Fixed, SubmitArgs},
+};
 use rustix::{
     io::Errno,
     mm::{MapFlags, ProtFlags, mmap, munmap},
@@ -26,6 +29,7 @@ use zerocopy::IntoBytes;
 
 use crate::{
     abi::{DESCRIPTORS_STRIDE, Descriptor, IoCommand, data_offset, errno, io as command},
+    gather::TIME,
     worker::Channel,
 };
 
@@ -108,6 +112,8 @@ pub(crate) struct RingChannel<'a> {
     alive: usize,
     /// Commands that the kernel has not been told of.
     untold: u32,
+    /// Whether the kernel can wait for several completions and be content with fewer after a while (Linux 6.12).
+    gathers: bool,
     /// The first error of a command.
     fault: Option<i32>,
 }
@@ -116,6 +122,7 @@ impl<'a> RingChannel<'a> {
     /// Sets a queue up, and fetches with all tags: with the first `arrive` the driver knows them.
     pub(crate) fn new(file: &'a File, queue: u16, depth: u16, max_io_bytes: u32, user_copy: bool) -> io::Result<Self> {
         let ring = build(depth.into())?;
+        let gathers = ring.params().is_feature_min_timeout();
         ring.submitter().register_files(&[file.as_raw_fd()])?;
         let descriptors = Descriptors::map(file, queue, depth)?;
         let max_blocks = max_io_bytes as usize / 4096;
@@ -132,6 +139,7 @@ impl<'a> RingChannel<'a> {
             user_copy,
             alive,
             untold: 0,
+            gathers,
             fault: None,
         };
         for tag in 0..depth {
@@ -160,19 +168,25 @@ impl<'a> RingChannel<'a> {
         unsafe { self.ring.submission().push(&entry) }.map_err(|_| io::Error::other("the submission queue is full"))
     }
 
-    /// Tells the kernel of the pushed entries; with `wait`, sleeps until something has completed.
-    fn enter(&mut self, wait: bool) -> io::Result<()> {
+    /// Tells the kernel of the pushed entries; sleeps until `wish` have completed, or one after a while, if `wish` is
+    /// not 0.
+    fn enter(&mut self, wish: usize) -> io::Result<()> {
         const GETEVENTS: u32 = 1;
         let untold = mem::take(&mut self.untold);
-        // SAFETY: without an argument, entering takes no pointers; the flag is `IORING_ENTER_GETEVENTS`.
-        match unsafe { self.ring.submitter().enter::<()>(untold, wait.into(), GETEVENTS, None) } {
+        let entered = if wish > 1 && self.gathers {
+            self.ring.submitter().submit_with_args(wish, &SubmitArgs::new().min_wait_usec(TIME))
+        } else {
+            // SAFETY: without an argument, entering takes no pointers; the flag is `IORING_ENTER_GETEVENTS`.
+            unsafe { self.ring.submitter().enter::<()>(untold, wish.min(1) as u32, GETEVENTS, None) }
+        };
+        match entered {
             Ok(taken) => {
                 self.untold = untold - (taken as u32).min(untold);
                 Ok(())
             }
             Err(error) => {
-                self.untold = untold;
-                let passing = [Errno::INTR, Errno::AGAIN, Errno::BUSY];
+                self.untold = self.ring.submission().len() as u32;
+                let passing = [Errno::INTR, Errno::AGAIN, Errno::BUSY, Errno::TIME];
                 let passes = passing.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
                 if passes { Ok(()) } else { Err(error) }
             }
@@ -188,8 +202,8 @@ fn build(entries: u32) -> io::Result<IoUring<squeue::Entry, cqueue::Entry>> {
 }
 
 impl Channel for RingChannel<'_> {
-    fn arrive(&mut self, wait: bool, arrived: &mut Vec<u16>) -> io::Result<()> {
-        self.enter(wait && self.alive > 0)?;
+    fn arrive(&mut self, wish: usize, arrived: &mut Vec<u16>) -> io::Result<()> {
+        self.enter(wish.min(self.alive))?;
         for entry in self.ring.completion() {
             let Some(tag) = self.tags.get_mut(entry.user_data() as usize) else { continue };
             match entry.result() {

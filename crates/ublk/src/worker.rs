@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A round takes all requests that have come, gives them to the device at once, and takes the finished ones. It sleeps
-//! in the channel if the device has nothing, and in the device otherwise: then a request that comes meanwhile waits for
-//! the next completion.
+//! in the channel if the device has nothing, until enough have come for one entry (`gather.rs`), and in the device
+//! otherwise: then a request that comes meanwhile waits for the next completion.
 //!
 //! No locks and no shared state: a worker belongs to its thread.
 
@@ -25,6 +25,7 @@ use crate::{
     Backend, QueueCounts, ZonedBlockDevice,
     abi::{Descriptor, SECTORS, ZoneRecord, errno},
     backend::Shape,
+    gather::Gather,
     translate::{Work, error_number, translate, zone_error_number},
     zone_record::record,
 };
@@ -32,9 +33,10 @@ use crate::{
 /// Where requests come from and their results go. A tag is with the worker from [`arrive`](Self::arrive) to
 /// [`commit`](Self::commit).
 pub(crate) trait Channel {
-    /// Hands over the committed answers, and appends the tags that have a request to `arrived`. With `wait`, sleeps
-    /// until there is one, or until the channel has ended, or for no reason.
-    fn arrive(&mut self, wait: bool, arrived: &mut Vec<u16>) -> io::Result<()>;
+    /// Hands over the committed answers, and appends the tags that have a request to `arrived`. If `wish` is not 0,
+    /// sleeps until there are so many, or for [`gather::TIME`](crate::gather::TIME) and until there is one, or until the
+    /// channel has ended, or for no reason.
+    fn arrive(&mut self, wish: usize, arrived: &mut Vec<u16>) -> io::Result<()>;
     /// Whether no more requests will come.
     fn has_ended(&self) -> bool;
     /// The request of a tag. It is read once: its memory is not ours.
@@ -60,13 +62,15 @@ pub(crate) struct Worker<'a, C> {
     backend: &'a Backend,
     queue: Box<dyn IoQueue + 'a>,
     shape: Shape,
+    gather: Gather,
     counts: QueueCounts,
 }
 
 impl<'a, C: Channel> Worker<'a, C> {
     pub(crate) fn new(channel: C, backend: &'a Backend, depth: u16, max_io_bytes: u32) -> Self {
         let queue = backend.device().queue(depth.into());
-        Self { channel, backend, queue, shape: backend.shape(max_io_bytes), counts: QueueCounts::default() }
+        let (shape, gather) = (backend.shape(max_io_bytes), Gather::new(depth));
+        Self { channel, backend, queue, shape, gather, counts: QueueCounts::default() }
     }
 
     /// Works until the channel ends.
@@ -74,7 +78,11 @@ impl<'a, C: Channel> Worker<'a, C> {
         let mut arrived = Vec::new();
         loop {
             arrived.clear();
-            self.channel.arrive(self.queue.in_flight() == 0, &mut arrived)?;
+            let wish = if self.queue.in_flight() == 0 { self.gather.wish() } else { 0 };
+            self.channel.arrive(wish, &mut arrived)?;
+            if wish != 0 {
+                self.gather.came(wish, arrived.len());
+            }
             self.counts.entries += 1;
             let mut answered = false;
             for &tag in &arrived {
