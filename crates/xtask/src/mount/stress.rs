@@ -190,7 +190,9 @@ fn fs_mark(bench: &Bench, amount: Amount, how: How) -> Result<String> {
     let mut command = Command::new("fs_mark");
     // Each file is synced before it is closed; they lie in ten directories, and stay.
     command.args(["-S", "1", "-s", "4096", "-t", "4", "-D", "10", "-k", "-n", &files.to_string()]);
-    command.current_dir(&bench.images).arg("-d").arg(mounted.dir.join("marks"));
+    // It has little room for a path.
+    let dir = mounted.dir.strip_prefix(&bench.images).unwrap_or(&mounted.dir);
+    command.current_dir(&bench.images).arg("-d").arg(dir.join("marks"));
     completed(&mut command, PATIENCE)?;
     let count = |dir: &Path| process::output(Command::new("find").arg(dir).args(["-type", "f", "-size", "4096c"]));
     fs::remove_file(bench.images.join("fs_log.txt"))?;
