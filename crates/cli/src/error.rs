@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use f2fs_workload::shell::Quoted;
 
-use crate::interrupt;
+use crate::{interrupt, system_log};
 
 /// A message, and how the command ends.
 #[derive(Debug)]
@@ -72,9 +72,10 @@ impl CliError {
     }
 }
 
-/// Writes a line to standard error, as the command's. Nobody is left to be told if that fails.
+/// Writes a line to standard error, as the command's, and to the system's log in the background. Nobody is left to be told if that fails.
 pub(crate) fn say(message: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "f2fs: {message}");
+    system_log::tell(&message);
 }
 
 /// Failures of several paths: all paths are tried, each failure is reported, and the command fails in the end.

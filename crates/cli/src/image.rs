@@ -122,6 +122,12 @@ fn open_on(
         let how = if access == Access::Write { "recovered" } else { "shown as they will be recovered" };
         say(format_args!("{shown}: {files} files synced after the last checkpoint are {how}, {new_files} of them new"));
     }
+    // Where it cannot be read, whatever is done with the root says so.
+    if access == Access::Read
+        && let Ok(Some(journal)) = fs.missing_journal()
+    {
+        say(format_args!("{shown}: what was synced into the journal {journal} is not shown: --journal names it"));
+    }
     if let Some(damage) = &fs.volume().damage().superblock {
         say(format_args!("{shown}: the other superblock is damaged: {damage}"));
     }

@@ -19,6 +19,7 @@ mod interrupt;
 mod medium;
 mod progress;
 mod size;
+mod system_log;
 
 use std::env;
 use std::ffi::OsString;

@@ -59,7 +59,13 @@ fn a_journal_from_its_making_to_its_end() {
     fail(&mut command(["check", "--repair", "--journal", path, disk]), 2, "detach");
     // Without the journal it is shown at its checkpoint, and not written.
     let before = fs::read(&image).unwrap();
-    assert_eq!(ok(&mut command(["ls", disk])), "h\n");
+    let shown = run(&mut command(["ls", disk]));
+    let said = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((shown.status.code(), shown.stdout.as_slice()), (Some(0), &b"h\n"[..]));
+    assert!(said(&shown).contains("is not shown: --journal names it"), "{shown:?}");
+    for quiet in ["--without-journal", "--no-recovery"] {
+        assert_eq!(said(&run(&mut command(["ls", quiet, disk]))), "");
+    }
     for args in [&["mkdir", disk, "/new"][..], &["journal", "create", "--size", "1M", text(&other), disk]] {
         fail(&mut command(args), 1, "was left with synced files in the journal");
     }

@@ -7,6 +7,7 @@ mod common;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -187,6 +188,8 @@ fn a_volume_that_cannot_be_closed_stays_mounted() {
     ok(command(["mount"]).arg(&image).arg(&mounted.dir));
     fs::write(mounted.path("f"), b"lost").unwrap();
     shell(&format!("dd if=/dev/zero of={at}/fill bs=64k 2>/dev/null || true"));
+    // Where no log of a system runs, this is it.
+    let log = UnixDatagram::bind("/dev/log").ok();
     let said = run(command(["umount"]).arg(&mounted.dir));
     let stays = is_mounted(&mounted.dir) && fs::read(mounted.path("f")).unwrap() == b"lost";
     shell(&format!("umount {}; flock {at}/disk.img true; rm {at}/fill", mounted.dir.display()));
@@ -195,4 +198,15 @@ fn a_volume_that_cannot_be_closed_stays_mounted() {
     assert_eq!(found, "", "the test leaves no room, and yet there is the file");
     let text = String::from_utf8_lossy(&said.stderr);
     assert!(stays && said.status.code() == Some(1) && text.contains("No space left"), "{said:?}");
+    // Of the plain `umount` the server in the background says so there.
+    if let Some(log) = log {
+        fs::remove_file("/dev/log").unwrap();
+        log.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut line = [0; 1000];
+        // Servers of other tests may say something too.
+        let found =
+            std::iter::from_fn(|| log.recv(&mut line).ok().map(|n| String::from_utf8_lossy(&line[..n]).into_owned()))
+                .any(|line| line.starts_with("<27>f2fs[") && line.contains("No space left"));
+        assert!(found, "the server does not say that it cannot close the volume");
+    }
 }

@@ -116,6 +116,17 @@ impl FileSystem {
         self.recovered
     }
 
+    /// The identity of the journal that the volume was left with, if neither that journal nor
+    /// [`Options::without_journal`] was given: what was synced into it is not shown. Only a file system that is open for
+    /// reading can be so; a volume is not opened for writing then ([`FsError::JournalMissing`]).
+    ///
+    /// # Errors
+    ///
+    /// If the attributes of the root cannot be read.
+    pub fn missing_journal(&self) -> Result<Option<String>, FsError> {
+        Attachment(&self.core).missing()
+    }
+
     /// Counts and sizes.
     #[must_use]
     pub fn statfs(&self) -> VolumeStat {

@@ -109,6 +109,12 @@ impl Attachment<'_> {
         self.0.inode(self.0.volume.geometry().root_ino)
     }
 
+    /// The identity of the journal that the volume was left with, if nothing was said of a journal.
+    pub(crate) fn missing(self) -> Result<Option<String>, FsError> {
+        let options = &self.0.options;
+        if options.journal.is_some() || options.without_journal { Ok(None) } else { self.note() }
+    }
+
     /// The identity of the journal that the volume was left with.
     fn note(self) -> Result<Option<String>, FsError> {
         match Attributes(self.0).xattr_get(&*self.root()?, JOURNAL_NOTE) {

@@ -35,7 +35,7 @@ pub(crate) struct FormatArgs {
     #[arg(short = 'z', default_value_t = 1)]
     pub(crate) secs_per_zone: u32,
     /// Percentage of the main area that is kept for cleaning [default: the one that leaves users the most].
-    #[arg(short = 'o', value_name = "PERCENT", allow_hyphen_values = true)]
+    #[arg(short = 'o', value_name = "PERCENT", allow_hyphen_values = true, value_parser = percentage)]
     pub(crate) overprovision: Option<f64>,
     /// For zoned devices: each section is a zone. The first device, or its first zones, must take writes anywhere.
     #[arg(short = 'm')]
@@ -66,6 +66,15 @@ pub(crate) struct FormatArgs {
 }
 
 /// A feature that a new volume can have.
+fn percentage(text: &str) -> Result<f64, String> {
+    let percent = text.parse().map_err(|error| format!("{error}"))?;
+    if percent > 0.0 && percent < 100.0 {
+        Ok(percent)
+    } else {
+        Err("more than 0 and less than 100 are possible".to_owned())
+    }
+}
+
 fn feature(name: &str) -> Result<Features, String> {
     // Zones have an option of their own.
     let of_new = Features(Features::READ_WRITE.0 & !Features::BLKZONED.0);

@@ -100,6 +100,8 @@ pub(crate) fn options(given: &[String], root: bool) -> Result<Asked, String> {
             }
             ("discard", None) => discard = true,
             ("nodiscard", None) => discard = false,
+            // Of `-o ""`, or of a comma too many.
+            ("", None) => {}
             (name, None) if IGNORED.contains(&name) || name.starts_with("x-") => {}
             (name, Some(_)) if name.starts_with("x-") || name.starts_with("comment") => {}
             _ => return Err(format!("-o {option}: there is no such option")),
@@ -120,6 +122,7 @@ mod tests {
         assert!(!discard && taken.read_only && taken.cache == Cache::WriteBack && !taken.devices);
         assert_eq!((taken.uid, taken.umask), (Some(5), Some(0o27)));
         assert!(!options(&list("ro,rw"), true).unwrap().mount.read_only, "the last one counts");
+        assert!(options(&list("ro,,"), true).unwrap().mount.read_only && options(&list(""), true).is_ok());
         let plain = options(&[], true).unwrap();
         assert!(plain.mount.devices && plain.discard);
         let commit = |text| options(&list(text), true).unwrap().mount.commit;

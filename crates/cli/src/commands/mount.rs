@@ -29,7 +29,7 @@ use crate::args::mount::{Asked, MountArgs, options};
 use crate::error::{CliError, Context, say};
 use crate::image::{Access, open_to_mount};
 use crate::interrupt::until_stopped;
-use crate::medium;
+use crate::{medium, system_log};
 
 /// The message of the process in the background.
 const MOUNTED: &[u8] = b"mounted\n";
@@ -188,6 +188,7 @@ fn leave_the_terminal() -> io::Result<()> {
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
+    system_log::begin();
     Ok(())
 }
 

@@ -196,7 +196,11 @@ done
 device=$(cat /tmp/path)
 $fio --name=busy --filename=$device --rw=randwrite --bs=4k --size=32m --time_based --runtime=60 --direct=1 --ioengine=psync $quiet > /tmp/fio 2>&1 &
 load=$!
-sleep 1
+# A program that begins only after the device is gone would make a plain file in its place.
+for attempt in $(seq 300); do
+    [ $(awk '{print $5}' /sys/block/${device#/dev/}/stat) -gt 0 ] && break
+    usleep 100000
+done
 kill -TERM $server
 wait $server && exit 1
 cat /tmp/said
