@@ -60,7 +60,7 @@ impl Gather {
             self.pause = self.next_pause;
             self.next_pause = (self.next_pause * 2).min(LATE);
         } else if came < wished {
-            (self.known, self.pause, self.next_pause) = (came.max(1), SOON, self.next_pause);
+            (self.known, self.pause) = (came.max(1), SOON);
         }
         self.pause = self.pause.saturating_sub(u32::from(!asked));
     }

@@ -204,13 +204,12 @@ pub(crate) fn umount(dir: &Path) -> Result<(), CliError> {
     let Some(Source { image, read_only }) = source(&shown) else {
         return Err(CliError::at(&shown, "no volume is mounted there by f2fs"));
     };
-    if !read_only && let Err(error) = sync(&shown) {
-        return Err(CliError::at(
-            &shown,
-            format_args!("what was changed cannot be written, so it stays mounted: {error}. `umount` gives it up"),
-        ));
-    }
     let how = if rustix::process::geteuid().is_root() { ["umount", "-i"] } else { ["fusermount3", "-u"] };
+    if !read_only && let Err(error) = sync(&shown) {
+        let how = how.join(" ");
+        let what = format_args!("what was changed cannot be written, so it stays mounted: {error}. `{how}` gives it up");
+        return Err(CliError::at(&shown, what));
+    }
     let status = Command::new(how[0]).args([how[1], "--"]).arg(&shown).status();
     match status {
         Ok(status) if status.success() => {}

@@ -56,7 +56,8 @@ impl System for Directory {
 }
 
 /// As [`run`](super::run), by system calls in a directory of a file system that the kernel has mounted. A directory
-/// `fxmark` is made in it, and removed afterwards, also if the measurement fails. Of the setting, only the workload, the threads and the files count.
+/// `fxmark` is made in it, and removed afterwards, also if the measurement fails. Of the setting, only the workload, the
+/// threads and the files count.
 ///
 /// # Errors
 /// [`FxmarkError`], for example if there is a directory `fxmark`, or the path is not UTF-8.
