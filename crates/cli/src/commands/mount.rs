@@ -207,7 +207,8 @@ pub(crate) fn umount(dir: &Path) -> Result<(), CliError> {
     let how = if rustix::process::geteuid().is_root() { ["umount", "-i"] } else { ["fusermount3", "-u"] };
     if !read_only && let Err(error) = sync(&shown) {
         let how = how.join(" ");
-        let what = format_args!("what was changed cannot be written, so it stays mounted: {error}. `{how}` gives it up");
+        let what =
+            format_args!("what was changed cannot be written, so it stays mounted: {error}. `{how}` gives it up");
         return Err(CliError::at(&shown, what));
     }
     let status = Command::new(how[0]).args([how[1], "--"]).arg(&shown).status();
