@@ -45,6 +45,10 @@ pub(crate) struct Args {
     in_turn: bool,
 }
 
+/// Lines that a step printed last, shown again behind the summary if it failed: those who read a part of a long output
+/// read its end.
+const LAST_LINES: usize = 30;
+
 /// How long a step may take that runs at the same time as others.
 const LIMIT: Duration = Duration::from_secs(3600);
 
@@ -136,7 +140,8 @@ impl Step {
         // One call, so that nothing of another step comes between.
         print!("\n=== {}, beside the others ===\n{}{}", name(self), outcome.stderr, outcome.stdout);
         if !outcome.success {
-            bail!("`{}` {}", process::shown(&command), if outcome.timed_out { "took too long" } else { "failed" });
+            let how = if outcome.timed_out { "took too long" } else { "failed" };
+            bail!("`{}` {how}:\n{}", process::shown(&command), last_lines(&outcome.stderr));
         }
         Ok(())
     }
@@ -145,7 +150,7 @@ impl Step {
 /// How a step went.
 enum End {
     Passed(Duration),
-    Failed(Duration),
+    Failed(Duration, String),
     NotRun,
 }
 
@@ -173,7 +178,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let run_all = |steps: &[Step], run: &dyn Fn(Step) -> Result<()>| {
         for &step in steps {
             let end = if stop.load(Ordering::Relaxed) { End::NotRun } else { timed(step, run) };
-            if matches!(end, End::Failed(_)) && !args.keep_going {
+            if matches!(end, End::Failed(..)) && !args.keep_going {
                 stop.store(true, Ordering::Relaxed);
             }
             ends.lock().unwrap_or_else(PoisonError::into_inner).push((step, end));
@@ -196,13 +201,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for (step, end) in &ends {
         match end {
             End::Passed(took) => println!("{:<9} {:>7.1} s  passed", name(*step), took.as_secs_f64()),
-            End::Failed(took) => println!("{:<9} {:>7.1} s  FAILED", name(*step), took.as_secs_f64()),
+            End::Failed(took, _) => println!("{:<9} {:>7.1} s  FAILED", name(*step), took.as_secs_f64()),
             End::NotRun => println!("{:<9} {:>7}    not run", name(*step), ""),
         }
     }
     println!("{:<9} {:>7.1} s", "all", start.elapsed().as_secs_f64());
-    let failed: Vec<String> =
-        ends.iter().filter(|(_, end)| matches!(end, End::Failed(_))).map(|(step, _)| name(*step)).collect();
+    let mut failed = Vec::new();
+    for (step, end) in &ends {
+        if let End::Failed(_, why) = end {
+            println!("\n{}: {why}", name(*step));
+            failed.push(name(*step));
+        }
+    }
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
     }
@@ -214,10 +224,16 @@ fn timed(step: Step, run: &dyn Fn(Step) -> Result<()>) -> End {
     match run(step) {
         Ok(()) => End::Passed(start.elapsed()),
         Err(error) => {
-            eprintln!("{}: {error:#}", name(step));
-            End::Failed(start.elapsed())
+            let why = format!("{error:#}");
+            eprintln!("{}: {why}", name(step));
+            End::Failed(start.elapsed(), why)
         }
     }
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
 }
 
 /// A step's name on the command line.

@@ -12,6 +12,7 @@ mod interrupt;
 mod medium;
 mod progress;
 mod size;
+mod system_log;
 
 use std::process::ExitCode;
 use std::sync::OnceLock;

@@ -135,3 +135,15 @@ fn locks_from_elsewhere_are_found() {
         "a // std::sync::Mutex\n#[cfg(test)]\nmod x;\nb\n#[cfg(all(test, not(loom)))]\n#[allow(y)]\nmod tests {\nc";
     assert!(code(text).eq(["a ", "#[cfg(test)]", "mod x;", "b", "#[cfg(all(test, not(loom)))]", "#[allow(y)]"]));
 }
+
+/// The fuzz targets are a workspace of their own, which no build of this one compiles.
+#[test]
+fn the_command_is_fuzzed_with_all_its_modules() {
+    let modules = |root: &Path| -> Vec<String> {
+        let text = fs::read_to_string(root).unwrap();
+        text.lines().filter(|line| line.starts_with("mod ")).map(str::to_owned).collect()
+    };
+    let [here, fuzzed] = [crates().join("cli/src/main.rs"), crates().join("../fuzz/command/src/main.rs")];
+    assert!(modules(&here).len() > 5, "the command has modules");
+    assert_eq!(modules(&here), modules(&fuzzed), "crates/cli/src/main.rs, fuzz/command/src/main.rs");
+}
