@@ -59,6 +59,11 @@ fn ignored() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
+/// From now on a first signal ends nothing by itself: the next [`guarded`] or [`until_stopped`] hears of it.
+pub(crate) fn listen() {
+    LazyLock::force(&SIGNAL);
+}
+
 /// Does `work`. If a signal comes before its end, `stop` is called, and returns the state in which things are left;
 /// that is the error. Work that has not ended a second later is left alone, and the process ends.
 pub(crate) fn guarded<T: Send>(work: impl FnOnce() -> T + Send, stop: impl FnOnce() -> String) -> Result<T, CliError> {
@@ -108,7 +113,7 @@ struct Worker<'scope, T> {
 
 impl<'scope, T: Send + 'scope> Worker<'scope, T> {
     fn start<'env>(scope: &'scope Scope<'scope, 'env>, work: impl FnOnce() -> T + Send + 'scope) -> Self {
-        LazyLock::force(&SIGNAL);
+        listen();
         let (sender, done) = channel();
         let thread = scope.spawn(move || {
             let _ = sender.send(work());

@@ -23,16 +23,34 @@ mod system_log;
 
 use std::env;
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::Arguments;
+use error::CliError;
 
 fn main() -> ExitCode {
     let Some(args) = as_helper(env::args_os().collect()) else { return ExitCode::SUCCESS };
-    commands::run(&Arguments::parse_from(args)).unwrap_or_else(|error| ExitCode::from(&error))
+    match Arguments::try_parse_from(args) {
+        Ok(arguments) => commands::run(&arguments),
+        Err(answer) => say_answer(&answer),
+    }
+    .unwrap_or_else(|error| ExitCode::from(&error))
+}
+
+/// Prints help, the version, or what is wrong with the command line.
+fn say_answer(answer: &clap::Error) -> Result<ExitCode, CliError> {
+    let printed = answer.print().and_then(|()| io::stdout().flush());
+    let code = u8::try_from(answer.exit_code()).unwrap_or(2);
+    match printed {
+        // Nobody is left to be told.
+        Err(_) if answer.use_stderr() => {}
+        printed => printed?,
+    }
+    Ok(ExitCode::from(code))
 }
 
 /// Under a name that `mount` looks for (`mount.f2fs-fuse IMAGE DIR -o OPTIONS`) this is `f2fs mount`. Flags that

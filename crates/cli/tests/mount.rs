@@ -11,9 +11,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::mounted::{Mounted, shell};
+use common::command;
+use common::mounted::{Mounted, is_mounted, shell};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags, SeekFrom as Seeking, XattrFlags};
 use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn a_tree_is_copied_there_and_back() {
@@ -293,4 +295,23 @@ fn reserving_takes_set_id_bits_unless_root_does_it() {
         drop(file);
         mounted.judge();
     }
+}
+
+#[test]
+fn a_signal_at_any_moment_leaves_no_mount() {
+    let Some(mounted) = Mounted::formatted("a_signal_at_any_moment_leaves_no_mount", &[]) else { return };
+    // The last steps come as soon as it is mounted, and a little later.
+    let moments = (0..40).map(|step| (false, 1000 * step)).chain((0..40).map(|step| (true, 20 * step)));
+    for (when_mounted, later) in moments {
+        let mut mount = command(["mount", "--foreground"]);
+        let mut server = mount.arg(&mounted.image).arg(&mounted.dir).spawn().unwrap();
+        while when_mounted && !is_mounted(&mounted.dir) {}
+        thread::sleep(Duration::from_micros(later));
+        let process = Pid::from_child(&server);
+        kill_process(process, Signal::INT).unwrap();
+        let ended = server.wait().unwrap();
+        assert!(!is_mounted(&mounted.dir), "{later} us after it was started, or mounted: {when_mounted}; {ended}");
+    }
+    mounted.mount(&[]);
+    mounted.judge();
 }

@@ -224,3 +224,15 @@ fn a_log_without_a_device_goes_away() {
     fail(command(line).arg(&log), 1, "log: ");
     assert_eq!(fs::read(&log).unwrap(), b"mine");
 }
+
+#[test]
+fn help_that_cannot_be_printed_is_a_failure() {
+    for line in [&["--help"][..], &["--version"], &["ls", "--help"], &["help", "put"], &["completions", "bash"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        fail(command(line).stdout(full), 1, "standard output: No space left");
+        // A reader that has seen enough is none.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        ok(command(line).stdout(writer));
+    }
+}

@@ -190,7 +190,11 @@ fn split(name: &[u8]) -> Result<(u8, &[u8]), FsError> {
     if name.contains(&0) {
         return Err(bad(BadAttribute::ZeroByte));
     }
-    split_name(name).ok_or(bad(BadAttribute::Prefix))
+    split_name(name).ok_or_else(|| {
+        // With a letter more it would be a name.
+        let only_prefix = split_name(&[name, b"x"].concat()).is_some_and(|(_, name)| name == b"x");
+        bad(if only_prefix { BadAttribute::OnlyPrefix } else { BadAttribute::Prefix })
+    })
 }
 
 fn refused(error: XattrError) -> FsError {

@@ -146,8 +146,8 @@ fn names_of_attributes() {
     for (name, wrong) in [
         (&b""[..], "prefix"),
         (b"user", "prefix"),
-        (b"user.", "prefix"),
-        (b"security.", "prefix"),
+        (b"user.", "behind"),
+        (b"security.", "behind"),
         (b".x", "prefix"),
         (b"unknown.x", "prefix"),
         (b"system.x", "prefix"),

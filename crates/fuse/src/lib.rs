@@ -22,6 +22,7 @@ mod attributes;
 mod checkpoints;
 mod options;
 mod place;
+mod stream;
 mod table;
 mod transport;
 mod volume;

@@ -14,6 +14,8 @@ use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{Arc, CachePadded, OnceLock, RwLock};
 use rustc_hash::FxHashMap;
 
+use crate::stream::Stream;
+
 /// The number of the root in the protocol. No file of F2FS has it: 1 is the inode of all nodes, which is in no
 /// directory.
 pub(crate) const ROOT: u64 = 1;
@@ -23,6 +25,7 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) inode: InodeRef,
+    pub(crate) stream: Stream,
     file: OnceLock<Option<File>>,
     dir: OnceLock<Option<Dir>>,
     /// How often the kernel was told of it, less the times that it gave back. Falls to 0 with the shard locked
@@ -32,7 +35,7 @@ pub(crate) struct Known {
 
 impl Known {
     fn new(inode: InodeRef) -> Known {
-        Known { inode, file: OnceLock::new(), dir: OnceLock::new(), told: AtomicU64::new(1) }
+        Known { inode, stream: Stream::default(), file: OnceLock::new(), dir: OnceLock::new(), told: AtomicU64::new(1) }
     }
 
     /// The regular file, opened with its first use.

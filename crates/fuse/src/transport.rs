@@ -26,7 +26,7 @@ use fuser::{
 
 use crate::attributes::{attr, decode, file_type, nothing};
 use crate::options::Cache;
-use crate::volume::{Caller, Change, Mounted, now};
+use crate::volume::{Caller, Change, Mounted, Read, now};
 
 /// How long the kernel keeps names and attributes: nobody else changes the volume.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -301,7 +301,12 @@ impl Filesystem for Transport {
         reply: ReplyData,
     ) {
         BUFFER.with_borrow_mut(|buffer| match self.run(|volume| volume.read(ino.0, buffer, offset, size as usize)) {
-            Ok(read) => reply.data(&buffer.as_bytes()[..read]),
+            Ok(Read::Buffer(read)) => reply.data(&buffer.as_bytes()[..read]),
+            Ok(Read::Piece(known, piece)) => {
+                reply.data(piece.as_bytes());
+                // The answer is on its way.
+                let _ = self.run(|volume| volume.read_on(&known, &piece));
+            }
             Err(error) => reply.error(error),
         });
     }

@@ -1,6 +1,6 @@
 //! A mounted volume: what each request does, without the protocol.
 //!
-//! No locks of its own; the table of inodes has some.
+//! No locks of its own; the table of inodes and the streams have some.
 
 use f2fs_device::{AlignedBuf, BLOCK_SIZE};
 use f2fs_files::{
@@ -11,6 +11,7 @@ use f2fs_sync::Arc;
 
 use crate::acl;
 use crate::options::{Cache, MountOptions};
+use crate::stream::{Piece, Streams};
 use crate::table::{Known, Table};
 
 /// Entries of a directory that are read together.
@@ -28,7 +29,17 @@ pub(crate) struct Change {
 pub(crate) struct Mounted {
     fs: FileSystem,
     table: Table,
+    streams: Streams,
     options: MountOptions,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub(crate) enum Read {
+    /// So many bytes at the beginning of the buffer.
+    Buffer(usize),
+    /// A piece of a file that is read in order. What follows is read by [`Mounted::read_on`], behind the answer.
+    Piece(Arc<Known>, Piece),
 }
 
 /// Who asks.
@@ -40,7 +51,7 @@ pub(crate) struct Caller {
 
 impl Mounted {
     pub(crate) fn new(fs: &FileSystem, options: MountOptions) -> Result<Mounted, FsError> {
-        Ok(Mounted { fs: fs.clone(), table: Table::new(fs.root()?), options })
+        Ok(Mounted { fs: fs.clone(), table: Table::new(fs.root()?), streams: Streams::default(), options })
     }
 
     pub(crate) fn options(&self) -> &MountOptions {
@@ -98,7 +109,9 @@ impl Mounted {
         let inode = &known.inode;
         let mut attributes = change.attributes;
         if let Some(size) = change.size {
-            known.file()?.set_len(size)?;
+            let cut = known.file()?.set_len(size);
+            known.stream.clear();
+            cut?;
         }
         let owner = attributes.uid.is_some() || attributes.gid.is_some();
         if attributes.permissions.is_none() && (owner || change.size.is_some() && caller.uid != 0) {
@@ -231,17 +244,28 @@ impl Mounted {
         self.get(number)?.inode.read_link()
     }
 
-    /// Reads up to `size` bytes to the beginning of `buf`; how many. Where the kernel caches, it asks for what it has
-    /// not, and keeps it: then the page cache of the library takes no second copy.
-    pub(crate) fn read(&self, number: u64, buf: &mut AlignedBuf, offset: u64, size: usize) -> Result<usize, FsError> {
+    /// Reads up to `size` bytes, with `buf` to read into. Where the kernel caches, it asks for what it has not, and
+    /// keeps it: then the page cache of the library takes no second copy.
+    pub(crate) fn read(&self, number: u64, buf: &mut AlignedBuf, offset: u64, size: usize) -> Result<Read, FsError> {
         let known = self.get(number)?;
         let file = known.file()?;
         let size = size.min(usize::try_from(file.size().saturating_sub(offset)).unwrap_or(usize::MAX));
-        buf.resize(size.div_ceil(BLOCK_SIZE));
-        match self.options.cache {
-            Cache::None => file.read_at(&mut buf.as_bytes_mut()[..size], offset),
-            Cache::Through | Cache::WriteBack => Ok(file.read_into(buf, offset)?.min(size)),
+        let caches = self.options.cache != Cache::None;
+        if caches && let Some(piece) = known.stream.read(file, offset, size, || self.streams.begin(&known))? {
+            return Ok(Read::Piece(known, piece));
         }
+        buf.resize(size.div_ceil(BLOCK_SIZE));
+        let read = match caches {
+            true => file.read_into(buf, offset)?.min(size),
+            false => file.read_at(&mut buf.as_bytes_mut()[..size], offset)?,
+        };
+        Ok(Read::Buffer(read))
+    }
+
+    /// Reads what will be asked for next.
+    pub(crate) fn read_on(&self, known: &Known, answered: &Piece) -> Result<(), FsError> {
+        known.stream.go_on(known.file()?, answered);
+        Ok(())
     }
 
     pub(crate) fn write(&self, number: u64, buf: &[u8], offset: u64, drop_privileges: bool) -> Result<usize, FsError> {
@@ -249,7 +273,10 @@ impl Mounted {
         if drop_privileges {
             self.drop_privileges(&known.inode)?;
         }
-        known.file()?.write_at(buf, offset)
+        let written = known.file()?.write_at(buf, offset);
+        // Also behind an error, which may leave a part of it.
+        known.stream.clear();
+        written
     }
 
     pub(crate) fn sync(&self, number: u64) -> Result<(), FsError> {
@@ -270,7 +297,9 @@ impl Mounted {
         flags: AllocateFlags,
     ) -> Result<(), FsError> {
         let known = self.get(number)?;
-        known.file()?.allocate(offset, len, flags)?;
+        let allocated = known.file()?.allocate(offset, len, flags);
+        known.stream.clear();
+        allocated?;
         // The kernel says of a write whether it takes the privileges, but not here.
         if caller.uid != 0 { self.drop_privileges(&known.inode) } else { self.drop_capabilities(&known.inode) }
     }
@@ -341,4 +370,106 @@ fn without_privileges(data: &Metadata) -> Option<u16> {
 /// The present, for requests that ask for it.
 pub(crate) fn now() -> Time {
     Time::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use f2fs_files::Options;
+    use f2fs_sync::atomic::{AtomicU8, Ordering};
+
+    use super::*;
+
+    const STEP: usize = 256 << 10;
+    const SIZE: usize = 16 * STEP;
+    const CALLER: Caller = Caller { uid: 0, gid: 0 };
+
+    /// A volume with a file of zeros, and the number of the file.
+    fn mounted() -> (Mounted, u64) {
+        let device = Arc::new(f2fs_device::MemoryDevice::new(64 * 1024));
+        f2fs_volume::format::format(&*device, &Default::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let mounted = Mounted::new(&fs, MountOptions::default()).unwrap();
+        let mode = 0o644 | u32::from(FileKind::Regular.to_mode());
+        let made = mounted.create(CALLER, crate::table::ROOT, b"f", mode, 0, None).unwrap();
+        let number = mounted.number(&made);
+        mounted.write(number, &vec![0; SIZE], 0, false).unwrap();
+        (mounted, number)
+    }
+
+    /// Reads as the kernel does; the bytes, and whether a window had them.
+    fn read(mounted: &Mounted, number: u64, offset: usize) -> (Vec<u8>, bool) {
+        let mut buf = AlignedBuf::default();
+        match mounted.read(number, &mut buf, offset as u64, STEP).unwrap() {
+            Read::Buffer(read) => (buf.as_bytes()[..read].to_vec(), false),
+            Read::Piece(known, piece) => {
+                let bytes = piece.as_bytes().to_vec();
+                mounted.read_on(&known, &piece).unwrap();
+                (bytes, true)
+            }
+        }
+    }
+
+    /// Two reads in order, behind which the windows have what follows.
+    fn begin(mounted: &Mounted, number: u64) {
+        read(mounted, number, 0);
+        assert!(read(mounted, number, STEP).1, "no window");
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_not_older_than_a_write() {
+        let (mounted, number) = mounted();
+        begin(&mounted, number);
+        mounted.write(number, &vec![1; STEP], 2 * STEP as u64, false).unwrap();
+        assert_eq!(read(&mounted, number, 2 * STEP).0, vec![1; STEP]);
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_not_older_than_a_hole() {
+        let (mounted, number) = mounted();
+        mounted.write(number, &vec![1; SIZE], 0, false).unwrap();
+        begin(&mounted, number);
+        let flags = AllocateFlags::PUNCH_HOLE | AllocateFlags::KEEP_SIZE;
+        mounted.allocate(CALLER, number, 2 * STEP as u64, STEP as u64, flags).unwrap();
+        assert_eq!(read(&mounted, number, 2 * STEP).0, vec![0; STEP]);
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_not_older_than_a_cut() {
+        let (mounted, number) = mounted();
+        mounted.write(number, &vec![1; SIZE], 0, false).unwrap();
+        begin(&mounted, number);
+        for size in [2 * STEP, SIZE] {
+            let change = Change { size: Some(size as u64), ..Change::default() };
+            mounted.change(CALLER, number, &change).unwrap();
+        }
+        assert_eq!(read(&mounted, number, 2 * STEP).0, vec![0; STEP]);
+    }
+
+    #[test]
+    fn reads_in_order_beside_a_writer_are_not_older_than_what_it_was_told_is_written() {
+        let (mounted, number) = mounted();
+        let written = AtomicU8::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=60 {
+                    for step in 0..SIZE / STEP {
+                        mounted.write(number, &[round; 4096], (step * STEP) as u64, false).unwrap();
+                    }
+                    written.store(round, Ordering::SeqCst);
+                }
+            });
+            let mut from_windows = 0;
+            while written.load(Ordering::SeqCst) < 60 {
+                for step in 0..SIZE / STEP {
+                    let least = written.load(Ordering::SeqCst);
+                    let (bytes, from_window) = read(&mounted, number, step * STEP);
+                    assert!(bytes[0] >= least, "{} behind {least}", bytes[0]);
+                    from_windows += u32::from(from_window);
+                }
+            }
+            assert!(from_windows > 0);
+        });
+    }
 }

@@ -6,6 +6,8 @@ pub(crate) fn is_stopping() -> bool {
     false
 }
 
+pub(crate) fn listen() {}
+
 pub(crate) fn guarded<T>(work: impl FnOnce() -> T, _: impl FnOnce() -> String) -> Result<T, CliError> {
     Ok(work())
 }

@@ -28,7 +28,7 @@ use crate::args::Arguments;
 use crate::args::mount::{Asked, MountArgs, options};
 use crate::error::{CliError, Context, say};
 use crate::image::{Access, open_to_mount};
-use crate::interrupt::until_stopped;
+use crate::interrupt::{listen, until_stopped};
 use crate::{medium, system_log};
 
 /// The message of the process in the background.
@@ -59,6 +59,8 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     // that is written to would have its times changed once more.
     let clock = if options.cache == Cache::WriteBack { Time::now_coarse } else { Time::now };
     let fs = open_to_mount(&image, access, VolumeOptions::new().discard(discard), clock)?;
+    // A signal from here on finds a mount that has to be taken away.
+    listen();
     let mount = match Mount::new(&fs, &dir, options) {
         Ok(mount) => mount,
         Err(error) => {

@@ -12,8 +12,10 @@ pub enum BadAttribute {
     NameTooLong,
     /// The name holds a zero byte (`EINVAL`).
     ZeroByte,
-    /// The name has no prefix that F2FS knows, or nothing behind it (`EOPNOTSUPP`).
+    /// The name has no prefix that F2FS knows (`EOPNOTSUPP`).
     Prefix,
+    /// The name is a prefix with nothing behind it (`EINVAL`).
+    OnlyPrefix,
     /// The value of an ACL's attribute is not an ACL (`EINVAL`).
     NotAnAcl,
     /// The value does not fit beside the file's other attributes (`ENOSPC`).
@@ -24,7 +26,7 @@ impl BadAttribute {
     pub(crate) fn number(self) -> Errno {
         match self {
             BadAttribute::NameTooLong => Errno::RANGE,
-            BadAttribute::ZeroByte | BadAttribute::NotAnAcl => Errno::INVAL,
+            BadAttribute::ZeroByte | BadAttribute::OnlyPrefix | BadAttribute::NotAnAcl => Errno::INVAL,
             BadAttribute::Prefix => Errno::OPNOTSUPP,
             BadAttribute::NoRoom => Errno::NOSPC,
         }
@@ -36,7 +38,8 @@ impl fmt::Display for BadAttribute {
         f.write_str(match self {
             BadAttribute::NameTooLong => "a name that is too long",
             BadAttribute::ZeroByte => "a name with a zero byte",
-            BadAttribute::Prefix => "a name without a known prefix, or with nothing behind it",
+            BadAttribute::Prefix => "a name without a known prefix",
+            BadAttribute::OnlyPrefix => "a prefix without a name behind it",
             BadAttribute::NotAnAcl => "not an access control list",
             BadAttribute::NoRoom => "no room beside the others",
         })
