@@ -92,7 +92,7 @@ impl Transport {
 }
 
 fn caller(request: &Request) -> Caller {
-    Caller { uid: request.uid(), gid: request.gid() }
+    Caller { uid: request.uid(), gid: request.gid(), pid: request.pid() }
 }
 
 /// A time that the kernel told. Of one before 1970 `fuser` takes the nanoseconds off, though they count forward from the
@@ -418,7 +418,7 @@ impl Filesystem for Transport {
 
     fn setxattr(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -432,7 +432,7 @@ impl Filesystem for Transport {
             2 => SetMode::Replace,
             _ => return reply.error(Errno::EINVAL),
         };
-        self.empty(reply, |volume| volume.set_xattr(ino.0, name.as_bytes(), value, mode));
+        self.empty(reply, |volume| volume.set_xattr(caller(request), ino.0, name.as_bytes(), value, mode));
     }
 
     fn getxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {

@@ -47,6 +47,20 @@ pub(crate) enum Read {
 pub(crate) struct Caller {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
+    pub(crate) pid: u32,
+}
+
+impl Caller {
+    /// Whether the group is one of the caller's. The kernel tells its first group; the others are looked up. Of a
+    /// caller that has gone, or that is in another namespace, they are not known.
+    fn is_in(self, group: u32) -> bool {
+        let others = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+            let groups = status.lines().find_map(|line| line.strip_prefix("Groups:"));
+            groups.is_some_and(|groups| groups.split_whitespace().any(|other| other.parse() == Ok(group)))
+        };
+        self.gid == group || others()
+    }
 }
 
 impl Mounted {
@@ -334,7 +348,14 @@ impl Mounted {
         Ok(all.into_iter().flat_map(|(name, _)| name.into_iter().chain([0])).collect())
     }
 
-    pub(crate) fn set_xattr(&self, number: u64, name: &[u8], value: &[u8], mode: SetMode) -> Result<(), FsError> {
+    pub(crate) fn set_xattr(
+        &self,
+        caller: Caller,
+        number: u64,
+        name: &[u8],
+        value: &[u8],
+        mode: SetMode,
+    ) -> Result<(), FsError> {
         let known = self.get(number)?;
         if name != acl::ACCESS {
             return known.inode.set_xattr(name, value, mode);
@@ -348,8 +369,13 @@ impl Mounted {
         } else {
             known.inode.set_xattr(name, value, mode)?;
         }
-        let permissions = Some(known.inode.metadata()?.permissions & !0o777 | bits);
-        known.inode.set_attributes(&SetAttributes::default().permissions(permissions))
+        let data = known.inode.metadata()?;
+        let mut permissions = data.permissions & !0o777 | bits;
+        // As with `chmod`: only who is in the group makes its programs run as the group.
+        if permissions & 0o2000 != 0 && caller.uid != 0 && !caller.is_in(data.gid) {
+            permissions &= !0o2000;
+        }
+        known.inode.set_attributes(&SetAttributes::default().permissions(Some(permissions)))
     }
 
     pub(crate) fn remove_xattr(&self, number: u64, name: &[u8]) -> Result<(), FsError> {
@@ -383,7 +409,7 @@ mod tests {
 
     const STEP: usize = 256 << 10;
     const SIZE: usize = 16 * STEP;
-    const CALLER: Caller = Caller { uid: 0, gid: 0 };
+    const CALLER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
 
     /// A volume with a file of zeros, and the number of the file.
     fn mounted() -> (Mounted, u64) {
@@ -471,5 +497,36 @@ mod tests {
             }
             assert!(from_windows > 0);
         });
+    }
+
+    #[test]
+    fn a_list_that_another_sets_takes_the_bit_of_the_group() {
+        let (mounted, number) = mounted();
+        let (own, pid) = (rustix::process::getgid().as_raw() + 1000, std::process::id());
+        let mut change = Change::default();
+        change.attributes.permissions = Some(0o2755);
+        change.attributes.uid = Some(1000);
+        change.attributes.gid = Some(own);
+        // Owner, group and others, by the kernel's layout (`posix_acl_xattr.h`).
+        let list = [2, 0, 0, 0, 1, 0, 7, 0, 255, 255, 255, 255, 4, 0, 5, 0, 255, 255, 255, 255, 32, 0, 4, 0, 255, 255, 255, 255];
+        for (caller, left) in [
+            (Caller { uid: 0, gid: 0, pid }, 0o2754),
+            (Caller { uid: 1000, gid: own, pid }, 0o2754),
+            (Caller { uid: 1000, gid: 1, pid }, 0o754),
+            (Caller { uid: 1000, gid: 1, pid: 0 }, 0o754),
+        ] {
+            mounted.change(CALLER, number, &change).unwrap();
+            mounted.set_xattr(caller, number, acl::ACCESS, &list, SetMode::Any).unwrap();
+            assert_eq!(mounted.attributes(number).unwrap().permissions, left, "{caller:?}");
+        }
+    }
+
+    #[test]
+    fn the_groups_of_a_caller_are_looked_up() {
+        let pid = std::process::id();
+        for group in rustix::process::getgroups().unwrap() {
+            assert!(Caller { uid: 1, gid: u32::MAX, pid }.is_in(group.as_raw()));
+        }
+        assert!(!Caller { uid: 1, gid: 5, pid }.is_in(u32::MAX - 1));
     }
 }
