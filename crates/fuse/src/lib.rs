@@ -23,6 +23,7 @@ mod checkpoints;
 mod options;
 mod place;
 mod stream;
+mod streams;
 mod table;
 mod transport;
 mod volume;

@@ -10,30 +10,24 @@
 //! ```
 //!
 //! What is in a window is what the file has: each change of the file drops both windows when it is done, and before it
-//! is answered. At most [`MOST`] files have windows: 32 MiB in all.
+//! is answered.
 //!
 //! # Locking
 //!
 //! Each window of a file has a mutex, which is held while the window is read from the device: who wants something in it
-//! waits for that. Both are held at once only by a thread that takes them without waiting. The list of the files that
-//! have windows has a mutex; the windows of the file that goes are dropped after it is released.
+//! waits for that. Both are held at once only by a thread that takes them without waiting.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use f2fs_device::{AlignedBuf, BLOCK_SIZE};
 use f2fs_files::{File, FsError};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, Mutex, Weak};
-
-use crate::table::Known;
+use f2fs_sync::{Arc, Mutex};
 
 /// Bytes that are read together.
 const WINDOW: usize = 1 << 20;
 /// A request of fewer bytes begins no stream: of small files the kernel asks for all.
 const LEAST: usize = 64 << 10;
-/// Files that have windows.
-const MOST: usize = 16;
 
 /// Bytes of a file, as they were when nobody changed it.
 #[derive(Clone, Debug)]
@@ -141,6 +135,12 @@ impl Stream {
         let _ = fill(&mut oldest, file, start);
     }
 
+    /// How many windows it has.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.windows.iter().filter(|window| window.lock().is_some()).count()
+    }
+
     /// Drops the windows: the file changed.
     pub(crate) fn clear(&self) {
         for window in &self.windows {
@@ -156,25 +156,6 @@ fn fill(window: &mut Option<Window>, file: &File, start: u64) -> Result<(), FsEr
     let len = file.read_into(&mut bytes, start)?;
     *window = Some(Window { start, len, bytes: Arc::new(bytes) });
     Ok(())
-}
-
-/// The files that have windows, the latest last.
-#[derive(Debug, Default)]
-pub(crate) struct Streams(Mutex<VecDeque<Weak<Known>>>);
-
-impl Streams {
-    /// A file gets windows; the one that got them first may lose them.
-    pub(crate) fn begin(&self, known: &Arc<Known>) {
-        let mut files = self.0.lock();
-        let new = Arc::downgrade(known);
-        files.retain(|file| file.strong_count() > 0 && !file.ptr_eq(&new));
-        files.push_back(new);
-        let gone = if files.len() > MOST { files.pop_front() } else { None };
-        drop(files);
-        if let Some(known) = gone.and_then(|file| file.upgrade()) {
-            known.stream.clear();
-        }
-    }
 }
 
 #[cfg(test)]
@@ -212,10 +193,6 @@ mod tests {
         true
     }
 
-    fn held(stream: &Stream) -> usize {
-        stream.windows.iter().filter(|window| window.lock().is_some()).count()
-    }
-
     #[test]
     fn a_file_that_is_read_in_order_comes_from_windows() {
         let fs = fs();
@@ -224,7 +201,7 @@ mod tests {
         for (number, offset) in (0..file.size() as usize).step_by(STEP).enumerate() {
             assert_eq!(read(&stream, &file, offset, STEP), number > 0, "at {offset}");
         }
-        assert_eq!(held(&stream), 0, "windows stay behind the end of the file");
+        assert_eq!(stream.held(), 0, "windows stay behind the end of the file");
     }
 
     #[test]
@@ -250,7 +227,7 @@ mod tests {
         for block in 0..64 {
             assert!(!read(&stream, &file, block * 4096, 4096));
         }
-        assert_eq!(held(&stream), 0);
+        assert_eq!(stream.held(), 0);
     }
 
     #[test]
@@ -260,27 +237,6 @@ mod tests {
         let stream = Stream::default();
         let steps: Vec<bool> = (0..12).map(|step| read(&stream, &file, step * 300 * 1024, 300 * 1024)).collect();
         assert!(steps.iter().filter(|from_window| **from_window).count() > 7, "{steps:?}");
-    }
-
-    #[test]
-    fn so_many_files_have_windows_and_no_more() {
-        let fs = fs();
-        let streams = Streams::default();
-        let table = crate::table::Table::new(fs.root().unwrap());
-        let root = fs.root().unwrap();
-        let mut all = Vec::new();
-        for number in 0..MOST + 4 {
-            drop(file(&fs, &format!("/{number}"), 3 * WINDOW));
-            let known = table.tell(root.lookup(number.to_string()).unwrap());
-            for offset in [0, STEP] {
-                let begins = || streams.begin(&known);
-                known.stream.read(known.file().unwrap(), offset as u64, STEP, begins).unwrap();
-            }
-            all.push(known);
-        }
-        let holding: Vec<bool> = all.iter().map(|known| held(&known.stream) > 0).collect();
-        assert_eq!(holding, [vec![false; 4], vec![true; MOST]].concat());
-        assert_eq!(streams.0.lock().len(), MOST);
     }
 
     #[test]

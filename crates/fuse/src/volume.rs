@@ -11,7 +11,8 @@ use f2fs_sync::Arc;
 
 use crate::acl;
 use crate::options::{Cache, MountOptions};
-use crate::stream::{Piece, Streams};
+use crate::stream::Piece;
+use crate::streams::Streams;
 use crate::table::{Known, Table};
 
 /// Entries of a directory that are read together.
@@ -508,7 +509,9 @@ mod tests {
         change.attributes.uid = Some(1000);
         change.attributes.gid = Some(own);
         // Owner, group and others, by the kernel's layout (`posix_acl_xattr.h`).
-        let list = [2, 0, 0, 0, 1, 0, 7, 0, 255, 255, 255, 255, 4, 0, 5, 0, 255, 255, 255, 255, 32, 0, 4, 0, 255, 255, 255, 255];
+        let list = [
+            2, 0, 0, 0, 1, 0, 7, 0, 255, 255, 255, 255, 4, 0, 5, 0, 255, 255, 255, 255, 32, 0, 4, 0, 255, 255, 255, 255,
+        ];
         for (caller, left) in [
             (Caller { uid: 0, gid: 0, pid }, 0o2754),
             (Caller { uid: 1000, gid: own, pid }, 0o2754),

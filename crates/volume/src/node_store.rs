@@ -114,11 +114,15 @@ impl NodeStore {
     fn insert_shared(&self, page: Arc<NodePage>) -> Arc<NodePage> {
         let shard = self.shard(page.nid);
         let mut pages = shard.pages.write();
+        let mut evicted = Vec::new();
         if pages.map.len() >= pages.crowded_at.max(self.shard_capacity) {
-            evict(&mut pages.map);
+            evicted = evict(&mut pages.map);
             pages.crowded_at = pages.map.len() + pages.map.len() / 2;
         }
-        pages.map.entry(page.nid).or_insert(page).clone()
+        let page = pages.map.entry(page.nid).or_insert(page).clone();
+        drop(pages);
+        drop(evicted);
+        page
     }
 
     /// Marks a page dirty. Called under its write lock. If the page joins the dirty ones of this processor: how many
@@ -277,13 +281,16 @@ impl NodeStore {
     pub(crate) fn shrink(&self) {
         for shard in &self.shards {
             let mut pages = shard.pages.write();
+            let mut evicted = [Vec::new(), Vec::new()];
             // The second round takes those that were spared for having been used.
-            for _ in 0..2 {
+            for round in &mut evicted {
                 if pages.map.len() > self.shard_capacity {
-                    evict(&mut pages.map);
+                    *round = evict(&mut pages.map);
                 }
             }
             pages.crowded_at = 0;
+            drop(pages);
+            drop(evicted);
         }
     }
 
@@ -293,9 +300,14 @@ impl NodeStore {
     }
 }
 
-/// Drops clean pages that nobody holds, those used since the last round excepted.
-fn evict(map: &mut Map) {
-    map.retain(|_, page| page.is_unsynced() || Arc::strong_count(page) > 1 || page.used.swap(false, Ordering::Relaxed));
+/// Takes out clean pages that nobody holds, those used since the last round excepted. They are dropped without the lock:
+/// their memory may take longer to give back than to find.
+#[must_use]
+fn evict(map: &mut Map) -> Vec<Arc<NodePage>> {
+    let stays = |page: &Arc<NodePage>| {
+        page.is_unsynced() || Arc::strong_count(page) > 1 || page.used.swap(false, Ordering::Relaxed)
+    };
+    map.extract_if(|_, page| !stays(page)).map(|(_, page)| page).collect()
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
