@@ -15,13 +15,15 @@
 //! # Locking
 //!
 //! Each window of a file has a mutex, which is held while the window is read from the device: who wants something in it
-//! waits for that. Both are held at once only by a thread that takes them without waiting.
+//! waits for that. Both are held at once only by a thread that takes them without waiting. A file that leaves the list
+//! of those that have windows is marked so before its windows are dropped, and who fills one looks at the mark with the
+//! window locked: so none is left behind.
 
 use std::ops::Range;
 
 use f2fs_device::{AlignedBuf, BLOCK_SIZE};
 use f2fs_files::{File, FsError};
-use f2fs_sync::atomic::{AtomicU64, Ordering};
+use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use f2fs_sync::{Arc, Mutex};
 
 /// Bytes that are read together.
@@ -67,12 +69,14 @@ impl Piece {
 pub(crate) struct Stream {
     /// Where the next request begins if the file is read in order.
     next: AtomicU64,
+    /// It stands in the list of files that have windows. Looked at with a window locked, before that is filled.
+    pub(crate) listed: AtomicBool,
     windows: [Mutex<Option<Window>>; 2],
 }
 
 impl Stream {
     /// The bytes that a request asks for, which are in the file, if it is read in order; `begins` is called in front of
-    /// the first window. `None` if it is not, or if they lie in two windows.
+    /// the first window, and lists it. `None` if it is not, or if they lie in two windows.
     pub(crate) fn read(
         &self,
         file: &File,
@@ -94,8 +98,11 @@ impl Stream {
         }
         begins();
         let mut window = self.windows[0].lock();
-        // Somebody may have read it meanwhile.
+        // Somebody may have read it meanwhile, or the list is full of others already.
         if window.as_ref().and_then(|window| window.piece(offset, size)).is_none() {
+            if !self.listed.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             fill(&mut window, file, offset)?;
         }
         Ok(window.as_ref().and_then(|window| window.piece(offset, size)))
@@ -132,7 +139,9 @@ impl Stream {
             drop(one);
             other
         };
-        let _ = fill(&mut oldest, file, start);
+        if self.listed.load(Ordering::Relaxed) {
+            let _ = fill(&mut oldest, file, start);
+        }
     }
 
     /// How many windows it has.
@@ -182,6 +191,10 @@ mod tests {
         file
     }
 
+    fn listed() -> Stream {
+        Stream { listed: true.into(), ..Stream::default() }
+    }
+
     /// Reads as the server does; whether it came from a window.
     fn read(stream: &Stream, file: &File, offset: usize, size: usize) -> bool {
         let size = size.min(file.size() as usize - offset);
@@ -197,7 +210,7 @@ mod tests {
     fn a_file_that_is_read_in_order_comes_from_windows() {
         let fs = fs();
         let file = file(&fs, "/f", 5 * WINDOW + 12_345);
-        let stream = Stream::default();
+        let stream = listed();
         for (number, offset) in (0..file.size() as usize).step_by(STEP).enumerate() {
             assert_eq!(read(&stream, &file, offset, STEP), number > 0, "at {offset}");
         }
@@ -208,7 +221,7 @@ mod tests {
     fn the_next_window_is_read_before_it_is_asked_for() {
         let fs = fs();
         let file = file(&fs, "/f", 4 * WINDOW);
-        let stream = Stream::default();
+        let stream = listed();
         assert!(!read(&stream, &file, 0, STEP));
         assert!(read(&stream, &file, STEP, STEP));
         let starts = stream.windows.each_ref().map(|window| window.lock().as_ref().map(|window| window.start as usize));
@@ -219,7 +232,7 @@ mod tests {
     fn reads_out_of_order_have_no_windows() {
         let fs = fs();
         let file = file(&fs, "/f", 4 * WINDOW);
-        let stream = Stream::default();
+        let stream = listed();
         for offset in [0, 8, 3, 12, 5, 1, 9] {
             assert!(!read(&stream, &file, offset * STEP, STEP));
         }
@@ -234,7 +247,7 @@ mod tests {
     fn a_request_over_a_border_is_left_to_others() {
         let fs = fs();
         let file = file(&fs, "/f", 4 * WINDOW);
-        let stream = Stream::default();
+        let stream = listed();
         let steps: Vec<bool> = (0..12).map(|step| read(&stream, &file, step * 300 * 1024, 300 * 1024)).collect();
         assert!(steps.iter().filter(|from_window| **from_window).count() > 7, "{steps:?}");
     }
@@ -243,7 +256,7 @@ mod tests {
     fn two_that_read_one_file_in_order_get_what_it_has() {
         let fs = fs();
         let file = file(&fs, "/f", 8 * WINDOW);
-        let stream = Stream::default();
+        let stream = listed();
         thread::scope(|scope| {
             for first in 0..2 {
                 let (stream, file) = (&stream, &file);

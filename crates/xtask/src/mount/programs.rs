@@ -14,6 +14,9 @@ use crate::{Result, process, tools};
 const THROUGH: How = How::plain("cache=through");
 /// The programs that they need beside cargo.
 const PROGRAMS: &[&str] = &["git", "sqlite3", "tar", "rsync", "fsck.f2fs"];
+/// A package that is no member of the workspace around the mount. `cargo new` would make it one.
+const PACKAGE: &str = "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
+const PROGRAM: &str = "fn main() {\n    println!(\"Hello, world!\");\n}\n";
 
 pub(crate) fn run(bench: &Bench, tree: &Path, transactions: u64) -> Result<()> {
     tools::require(PROGRAMS)?;
@@ -137,7 +140,9 @@ fn trees(bench: &Bench, tree: &Path) -> Result<()> {
 fn build(bench: &Bench) -> Result<()> {
     let mounted = Mounted::new(bench, "cargo", "2G", THROUGH)?;
     let dir = mounted.dir.join("small");
-    process::run(process::cargo(["new", "--quiet", "--vcs", "none", "--name", "small"]).arg(&dir))?;
+    fs::create_dir_all(dir.join("src"))?;
+    fs::write(dir.join("Cargo.toml"), PACKAGE)?;
+    fs::write(dir.join("src/main.rs"), PROGRAM)?;
     for _ in 0..2 {
         let mut cargo = process::cargo(["run", "--quiet", "--offline"]);
         let cargo = cargo.current_dir(&dir).env("CARGO_TARGET_DIR", dir.join("target"));
