@@ -21,7 +21,7 @@
 
 use std::ops::Range;
 
-use f2fs_device::{AlignedBuf, BLOCK_SIZE};
+use f2fs_device::{AlignedBuf, BLOCK_SIZE, Recycler};
 use f2fs_files::{File, FsError};
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use f2fs_sync::{Arc, Mutex};
@@ -82,6 +82,7 @@ impl Stream {
         file: &File,
         offset: u64,
         size: usize,
+        memory: &Recycler,
         begins: impl FnOnce(),
     ) -> Result<Option<Piece>, FsError> {
         // Reads that are out of order write nothing that others read.
@@ -103,7 +104,7 @@ impl Stream {
             if !self.listed.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            fill(&mut window, file, offset)?;
+            fill(&mut window, file, offset, memory)?;
         }
         Ok(window.as_ref().and_then(|window| window.piece(offset, size)))
     }
@@ -117,7 +118,7 @@ impl Stream {
 
     /// Behind an answer: reads the window behind that of the answer, or drops both at the end of the file. Nobody waits
     /// for this, and its error comes again with the request for what could not be read.
-    pub(crate) fn go_on(&self, file: &File, answered: &Piece) {
+    pub(crate) fn go_on(&self, file: &File, answered: &Piece, memory: &Recycler) {
         let start = answered.window.end();
         if start >= file.size() {
             if answered.range.end == answered.window.len {
@@ -140,7 +141,7 @@ impl Stream {
             other
         };
         if self.listed.load(Ordering::Relaxed) {
-            let _ = fill(&mut oldest, file, start);
+            let _ = fill(&mut oldest, file, start, memory);
         }
     }
 
@@ -158,10 +159,11 @@ impl Stream {
     }
 }
 
-/// Reads a window, into the memory of the old one if nobody uses that.
-fn fill(window: &mut Option<Window>, file: &File, start: u64) -> Result<(), FsError> {
-    let mut bytes = window.take().and_then(|old| Arc::try_unwrap(old.bytes).ok()).unwrap_or_default();
-    bytes.resize(WINDOW / BLOCK_SIZE);
+/// Reads a window. Its memory comes from a pool: what one thread's arena of the C library has once given out would
+/// stay with that thread.
+fn fill(window: &mut Option<Window>, file: &File, start: u64, memory: &Recycler) -> Result<(), FsError> {
+    *window = None;
+    let mut bytes = memory.take_stale(WINDOW / BLOCK_SIZE);
     let len = file.read_into(&mut bytes, start)?;
     *window = Some(Window { start, len, bytes: Arc::new(bytes) });
     Ok(())
@@ -198,11 +200,13 @@ mod tests {
     /// Reads as the server does; whether it came from a window.
     fn read(stream: &Stream, file: &File, offset: usize, size: usize) -> bool {
         let size = size.min(file.size() as usize - offset);
-        let Some(piece) = stream.read(file, offset as u64, size, || ()).unwrap() else { return false };
+        let Some(piece) = stream.read(file, offset as u64, size, &Recycler::new(), || ()).unwrap() else {
+            return false;
+        };
         let bytes = piece.as_bytes();
         assert_eq!(bytes.len(), size);
         assert!(bytes.iter().zip(offset..).all(|(byte, at)| *byte == (at / 4096) as u8), "at {offset}");
-        stream.go_on(file, &piece);
+        stream.go_on(file, &piece, &Recycler::new());
         true
     }
 

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use f2fs_device::Recycler;
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Mutex, Weak};
 
@@ -18,14 +19,19 @@ use crate::table::Known;
 /// Files that have windows.
 const MOST: usize = 16;
 
-/// The files that have windows, the latest last.
+/// The files that have windows.
 #[derive(Debug, Default)]
-pub(crate) struct Streams(Mutex<VecDeque<Weak<Known>>>);
+pub(crate) struct Streams {
+    /// The latest last.
+    files: Mutex<VecDeque<Weak<Known>>>,
+    /// What the windows lie in.
+    pub(crate) memory: Recycler,
+}
 
 impl Streams {
     /// A file gets windows; the one that got them first may lose them.
     pub(crate) fn begin(&self, known: &Arc<Known>) {
-        let mut files = self.0.lock();
+        let mut files = self.files.lock();
         let new = Arc::downgrade(known);
         files.retain(|file| file.strong_count() > 0 && !file.ptr_eq(&new));
         files.push_back(new);
@@ -63,7 +69,7 @@ mod tests {
             let known = table.tell(root.lookup(number.to_string()).unwrap());
             let read = |offset| {
                 let begins = || streams.begin(&known);
-                known.stream.read(known.file().unwrap(), offset, 256 << 10, begins).unwrap()
+                known.stream.read(known.file().unwrap(), offset, 256 << 10, &streams.memory, begins).unwrap()
             };
             read(0);
             let piece = read(256 << 10).expect("it is read in order");
@@ -71,10 +77,10 @@ mod tests {
         }
         // A request of a file that has lost its windows is answered late: it gets none again.
         for (known, piece) in &all {
-            known.stream.go_on(known.file().unwrap(), piece);
+            known.stream.go_on(known.file().unwrap(), piece, &streams.memory);
         }
         let holding: Vec<bool> = all.iter().map(|(known, _)| known.stream.held() > 0).collect();
         assert_eq!(holding, [vec![false; 4], vec![true; MOST]].concat());
-        assert_eq!(streams.0.lock().len(), MOST);
+        assert_eq!(streams.files.lock().len(), MOST);
     }
 }

@@ -266,8 +266,11 @@ impl Mounted {
         let file = known.file()?;
         let size = size.min(usize::try_from(file.size().saturating_sub(offset)).unwrap_or(usize::MAX));
         let caches = self.options.cache != Cache::None;
-        if caches && let Some(piece) = known.stream.read(file, offset, size, || self.streams.begin(&known))? {
-            return Ok(Read::Piece(known, piece));
+        if caches {
+            let begins = || self.streams.begin(&known);
+            if let Some(piece) = known.stream.read(file, offset, size, &self.streams.memory, begins)? {
+                return Ok(Read::Piece(known, piece));
+            }
         }
         buf.resize(size.div_ceil(BLOCK_SIZE));
         let read = match caches {
@@ -279,7 +282,7 @@ impl Mounted {
 
     /// Reads what will be asked for next.
     pub(crate) fn read_on(&self, known: &Known, answered: &Piece) -> Result<(), FsError> {
-        known.stream.go_on(known.file()?, answered);
+        known.stream.go_on(known.file()?, answered, &self.streams.memory);
         Ok(())
     }
 
