@@ -236,3 +236,23 @@ fn help_that_cannot_be_printed_is_a_failure() {
         ok(command(line).stdout(writer));
     }
 }
+
+#[test]
+fn results_that_cannot_be_written_are_known_before_anything_is_measured() {
+    let place = Place::new();
+    let image = place.path("scratch.img");
+    let nowhere = place.path("none/x");
+    for option in ["--store", "--text", "--svg"] {
+        fail(command(["calibrate", "--size", "64M"]).arg(&image).arg(option).arg(&nowhere), 1, "none/x");
+        fail(
+            command(["calibrate", "--size", "64M", "--force"]).arg(&image).arg(option).arg(&image),
+            2,
+            "is what is measured",
+        );
+    }
+    assert!(fs::read(&image).unwrap().iter().all(|byte| *byte == 0), "it was measured");
+    for line in [["bench", "fxmark"], ["bench", "read"]] {
+        fail(command(line).args(["--memory", "900P"]), 2, "at most 16.0 TiB");
+        fail(command(line).args(["--memory", "64M", "--svg"]).arg(&nowhere), 1, "none/x");
+    }
+}

@@ -49,6 +49,9 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
     })?
 }
 
+/// Bytes of the largest volume: 2^32 blocks.
+const MOST_MEMORY: u64 = 4096 << 32;
+
 /// The device of a measurement. Nothing on it is worth keeping: the command has checked that, or the user says so.
 #[derive(Debug)]
 enum Target {
@@ -60,7 +63,16 @@ impl Target {
     /// # Errors
     /// If the image holds something and `--force` is not given, or is missing and its size is not given.
     fn new(args: &TargetArgs) -> Result<Target, CliError> {
-        let Some(path) = &args.image else { return Ok(Target::Memory(args.memory.0)) };
+        let Some(path) = &args.image else {
+            return match args.memory.0 {
+                bytes if bytes > MOST_MEMORY => Err(CliError::usage(format_args!(
+                    "{} in memory; a volume has at most {}",
+                    human(bytes),
+                    human(MOST_MEMORY)
+                ))),
+                bytes => Ok(Target::Memory(bytes)),
+            };
+        };
         if path.try_exists().about(path)? {
             let file = path.metadata().about(path)?;
             // A file without blocks was never written to. Of a block device nobody knows that.

@@ -1,6 +1,6 @@
 //! `f2fs calibrate`.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
@@ -19,6 +19,12 @@ use crate::interrupt::guarded;
 use crate::medium;
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
+    let files = [&args.store, &args.text, &args.svg].into_iter().flatten();
+    for path in files.clone() {
+        if is_same(path, &args.image) {
+            return Err(CliError::usage(format_args!("{} is what is measured", Quoted::path(path))));
+        }
+    }
     let device: Arc<dyn BlockDevice> = if args.image.try_exists().about(&args.image)? {
         let device = medium::open_plain(&args.image, false, OpenOptions::new())?;
         if let Some(size) = args.size.filter(|size| size.0 / 4096 != device.info().blocks) {
@@ -33,10 +39,20 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
     if !args.force && holds_data(&*device).about(&args.image)? {
         return Err(CliError::at(&args.image, "holds data, which calibration overwrites: use --force if it may go"));
     }
+    // Whether the results can be written is better known now than after minutes.
+    for path in files {
+        File::options().create(true).append(true).open(path).about(path)?;
+    }
     let plan = Plan::default().samples(args.samples.get());
     let overwritten = || format!("{} was written to, and is of no use except for measuring", Quoted::path(&args.image));
     let result = guarded(|| calibrate(&*device, &plan, wall_clock()), overwritten)?.about(&args.image)?;
     let value = to_json(&result, &device.info().description);
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{value:#}")?;
+    } else {
+        writeln!(out, "{}\n{}", device.info().description, table(&result))?;
+    }
     if let Some(path) = &args.store {
         write(path, &format!("{value:#}\n"))?;
     }
@@ -46,13 +62,16 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
     if let Some(path) = &args.svg {
         write(path, &result.svg(&device.info().description).map_err(CliError::new)?)?;
     }
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{value:#}")?;
-    } else {
-        writeln!(out, "{}\n{}", device.info().description, table(&result))?;
-    }
     Ok(())
+}
+
+/// Whether both paths lead to one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        // A file that is missing is made under its name.
+        _ => one == other,
+    }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CliError> {
