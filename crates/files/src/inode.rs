@@ -218,7 +218,7 @@ impl Inode {
                 _ => self.content.get().map_or_else(|| inode.i_size.get(), |content| content.size()),
             },
             // With those of the page cache that have a place, and are not there yet.
-            blocks: inode.i_blocks.get() + self.pages().map_or(0, FilePages::reserved),
+            blocks: inode.i_blocks.get().saturating_add(self.pages().map_or(0, FilePages::reserved)),
             accessed,
             modified,
             changed,

@@ -341,3 +341,28 @@ fn a_reader_ends_no_orphan_when_its_last_handle_closes() {
         assert_eq!(&buffer, b"kept");
     }
 }
+
+#[test]
+fn a_count_of_blocks_at_its_end_stays_there() {
+    let device = volume();
+    for path in ["/small", "/large", "/dir", "/hashed"] {
+        patch_node(&device, ino(&device, path), |node| inode(|raw| raw.i_blocks = u64::MAX.into(), node));
+    }
+    for page_cache in [0, 1 << 20] {
+        let fs = FileSystem::open(Arc::new(device.snapshot()), Options::new().page_cache(page_cache)).unwrap();
+        for path in ["/small", "/large"] {
+            let file = fs.open_file(path).unwrap();
+            let end = file.size();
+            // The inline data moves to a block of its own, and both get blocks.
+            file.write_at(&[1; 20_000], end).unwrap();
+            file.sync_all().unwrap();
+            file.allocate(end + 100_000, 50_000, f2fs_files::AllocateFlags::NONE).unwrap();
+            assert!(fs.symlink_metadata(path).unwrap().blocks > 1 << 60);
+        }
+        for name in 0..200 {
+            fs.create_file(format!("/dir/{name:0>200}"), 0o644).unwrap();
+            fs.create_file(format!("/hashed/{name:0>200}"), 0o644).unwrap();
+        }
+        fs.close().unwrap();
+    }
+}

@@ -200,6 +200,11 @@ impl InodeLayout {
 }
 
 impl Inode {
+    /// Counts blocks that the file gets. A count that a damaged volume has at its end stays there.
+    pub fn add_blocks(&mut self, blocks: u64) {
+        self.i_blocks = self.i_blocks.get().saturating_add(blocks).into();
+    }
+
     /// The inode's extra attributes; `None` unless it says that it has them. Trust only what `i_extra_isize` covers.
     #[must_use]
     pub fn extra(&self) -> Option<&InodeExtra> {

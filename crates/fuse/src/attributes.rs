@@ -33,7 +33,7 @@ pub(crate) fn attr(data: &Metadata, number: u64) -> FileAttr {
     FileAttr {
         ino: INodeNo(number),
         size: data.size,
-        blocks: data.blocks * 8,
+        blocks: data.blocks.saturating_mul(8),
         atime: data.accessed.into(),
         mtime: data.modified.into(),
         ctime: data.changed.into(),

@@ -151,7 +151,7 @@ impl Flight {
         self.keep_for_journal(op.volume);
         let new_blocks = self.new_blocks;
         let mut change = Some(|raw: &mut Inode| {
-            raw.i_blocks = (raw.i_blocks.get() + new_blocks).into();
+            raw.add_blocks(new_blocks);
             change(raw);
         });
         // The inode changes last, together with its own slots: inline data gives way to addresses.

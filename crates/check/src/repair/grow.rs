@@ -90,7 +90,7 @@ pub(super) fn add_block(walk: &mut Walk<'_>, dir: Nid, wanted: u32) -> Result<bo
 fn take(walk: &mut Walk<'_>, dir: Nid, node: &mut NodeBlock, (level, at): (u32, u64), fresh: BlockAddr) {
     node.set_address(at as usize, fresh, walk.tables.geometry.features);
     let inode = node.inode_mut();
-    inode.i_blocks = (inode.i_blocks.get() + 1).into();
+    inode.add_blocks(1);
     inode.i_size = inode.i_size.get().max((at + 1) * BLOCK_SIZE as u64).into();
     inode.i_current_depth = inode.i_current_depth.get().max(level + 1).into();
     let by = Reference { holder: dir, slot: Slot::Address(at as u32) };

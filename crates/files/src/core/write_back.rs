@@ -346,7 +346,7 @@ impl WriteBack<'_> {
             self.volume.balance().sub_dirty_dentries(run.len);
             let mut block = run.inode.node.write(op);
             let raw = block.inode_mut();
-            raw.i_blocks = (raw.i_blocks.get() + filled).into();
+            raw.add_blocks(filled);
             let end = ((run.first + run.len) * BLOCK_BYTES).min(run.content.size());
             if end > raw.i_size.get() {
                 raw.i_size = end.into();

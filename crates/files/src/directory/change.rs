@@ -221,7 +221,7 @@ impl Directory {
         raw.i_inline &= !(inline::DENTRY | inline::DOTS);
         raw.i_current_depth = 1.into();
         raw.i_size = ((last + 1) * f2fs_format::BLOCK_SIZE as u64).into();
-        raw.i_blocks = (raw.i_blocks.get() + blocks.len() as u64).into();
+        raw.add_blocks(blocks.len() as u64);
         for number in blocks.keys() {
             node.set_address(*number as usize, BlockAddr::NEW, features);
         }

@@ -129,7 +129,7 @@ impl Directory {
         }
         let mut node = self.node.write(op);
         let raw = node.inode_mut();
-        raw.i_blocks = (raw.i_blocks.get() + 1).into();
+        raw.add_blocks(1);
         let end = (block + 1) * f2fs_format::BLOCK_SIZE as u64;
         if raw.i_size.get() < end {
             raw.i_size = end.into();

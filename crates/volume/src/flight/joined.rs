@@ -103,7 +103,7 @@ impl Joined {
         }
         let mut block = self.inode.write(op);
         let raw = block.inode_mut();
-        raw.i_blocks = (raw.i_blocks.get() + new_blocks).into();
+        raw.add_blocks(new_blocks);
         (self.of_inode)(raw, true);
         self.stage = Stage::Named;
     }
