@@ -72,7 +72,8 @@ impl CliError {
     }
 }
 
-/// Writes a line to standard error, as the command's, and to the system's log in the background. Nobody is left to be told if that fails.
+/// Writes a line to standard error, as the command's, and to the system's log if this serves in the background. Nobody
+/// is left to be told if that fails.
 pub(crate) fn say(message: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "f2fs: {message}");
     system_log::tell(&message);

@@ -19,6 +19,7 @@
 
 mod acl;
 mod attributes;
+mod caller;
 mod checkpoints;
 mod options;
 mod place;

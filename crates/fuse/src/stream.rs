@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use f2fs_device::{AlignedBuf, BLOCK_SIZE, Recycler};
 use f2fs_files::{File, FsError};
-use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use f2fs_sync::{Arc, Mutex};
 
 /// Bytes that are read together.
@@ -71,6 +71,8 @@ pub(crate) struct Stream {
     next: AtomicU64,
     /// It stands in the list of files that have windows. Looked at with a window locked, before that is filled.
     pub(crate) listed: AtomicBool,
+    /// A window was once filled, or is about to be. Never taken back.
+    begun: AtomicBool,
     windows: [Mutex<Option<Window>>; 2],
 }
 
@@ -98,6 +100,11 @@ impl Stream {
             return Ok(None);
         }
         begins();
+        if !self.begun.load(Ordering::Relaxed) {
+            self.begun.store(true, Ordering::Relaxed);
+        }
+        // In front of what is read: see `changed`.
+        fence(Ordering::SeqCst);
         let mut window = self.windows[0].lock();
         // Somebody may have read it meanwhile, or the list is full of others already.
         if window.as_ref().and_then(|window| window.piece(offset, size)).is_none() {
@@ -151,7 +158,16 @@ impl Stream {
         self.windows.iter().filter(|window| window.lock().is_some()).count()
     }
 
-    /// Drops the windows: the file changed.
+    /// Drops the windows: the file changed. A file that was never read in order has none, and its writers lock nothing
+    /// here: either this sees that a window is about to be filled, or who fills it sees the change.
+    pub(crate) fn changed(&self) {
+        fence(Ordering::SeqCst);
+        if self.begun.load(Ordering::Relaxed) {
+            self.clear();
+        }
+    }
+
+    /// Drops the windows.
     pub(crate) fn clear(&self) {
         for window in &self.windows {
             *window.lock() = None;
@@ -230,6 +246,17 @@ mod tests {
         assert!(read(&stream, &file, STEP, STEP));
         let starts = stream.windows.each_ref().map(|window| window.lock().as_ref().map(|window| window.start as usize));
         assert_eq!(starts, [Some(STEP), Some(STEP + WINDOW)]);
+    }
+
+    #[test]
+    fn a_file_that_left_the_list_before_its_first_window_gets_none() {
+        let fs = fs();
+        let file = file(&fs, "/f", 4 * WINDOW);
+        let stream = Stream::default();
+        for step in 0..4 {
+            assert!(!read(&stream, &file, step * STEP, STEP));
+        }
+        assert_eq!(stream.held(), 0);
     }
 
     #[test]

@@ -25,8 +25,9 @@ use fuser::{
 };
 
 use crate::attributes::{attr, decode, file_type, nothing};
+use crate::caller::Caller;
 use crate::options::Cache;
-use crate::volume::{Caller, Change, Mounted, Read, now};
+use crate::volume::{Change, Mounted, Read, now};
 
 /// How long the kernel keeps names and attributes: nobody else changes the volume.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);

@@ -10,6 +10,7 @@ use f2fs_files::{
 use f2fs_sync::Arc;
 
 use crate::acl;
+use crate::caller::Caller;
 use crate::options::{Cache, MountOptions};
 use crate::stream::Piece;
 use crate::streams::Streams;
@@ -41,27 +42,6 @@ pub(crate) enum Read {
     Buffer(usize),
     /// A piece of a file that is read in order. What follows is read by [`Mounted::read_on`], behind the answer.
     Piece(Arc<Known>, Piece),
-}
-
-/// Who asks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    pub(crate) pid: u32,
-}
-
-impl Caller {
-    /// Whether the group is one of the caller's. The kernel tells its first group; the others are looked up. Of a
-    /// caller that has gone, or that is in another namespace, they are not known.
-    fn is_in(self, group: u32) -> bool {
-        let others = || {
-            let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
-            let groups = status.lines().find_map(|line| line.strip_prefix("Groups:"));
-            groups.is_some_and(|groups| groups.split_whitespace().any(|other| other.parse() == Ok(group)))
-        };
-        self.gid == group || others()
-    }
 }
 
 impl Mounted {
@@ -125,7 +105,7 @@ impl Mounted {
         let mut attributes = change.attributes;
         if let Some(size) = change.size {
             let cut = known.file()?.set_len(size);
-            known.stream.clear();
+            known.stream.changed();
             cut?;
         }
         let owner = attributes.uid.is_some() || attributes.gid.is_some();
@@ -293,7 +273,7 @@ impl Mounted {
         }
         let written = known.file()?.write_at(buf, offset);
         // Also behind an error, which may leave a part of it.
-        known.stream.clear();
+        known.stream.changed();
         written
     }
 
@@ -316,7 +296,7 @@ impl Mounted {
     ) -> Result<(), FsError> {
         let known = self.get(number)?;
         let allocated = known.file()?.allocate(offset, len, flags);
-        known.stream.clear();
+        known.stream.changed();
         allocated?;
         // The kernel says of a write whether it takes the privileges, but not here.
         if caller.uid != 0 { self.drop_privileges(&known.inode) } else { self.drop_capabilities(&known.inode) }
@@ -403,136 +383,4 @@ pub(crate) fn now() -> Time {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use f2fs_files::Options;
-    use f2fs_sync::atomic::{AtomicU8, Ordering};
-
-    use super::*;
-
-    const STEP: usize = 256 << 10;
-    const SIZE: usize = 16 * STEP;
-    const CALLER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
-
-    /// A volume with a file of zeros, and the number of the file.
-    fn mounted() -> (Mounted, u64) {
-        let device = Arc::new(f2fs_device::MemoryDevice::new(64 * 1024));
-        f2fs_volume::format::format(&*device, &Default::default()).unwrap();
-        let fs = FileSystem::open(device, Options::new()).unwrap();
-        let mounted = Mounted::new(&fs, MountOptions::default()).unwrap();
-        let mode = 0o644 | u32::from(FileKind::Regular.to_mode());
-        let made = mounted.create(CALLER, crate::table::ROOT, b"f", mode, 0, None).unwrap();
-        let number = mounted.number(&made);
-        mounted.write(number, &vec![0; SIZE], 0, false).unwrap();
-        (mounted, number)
-    }
-
-    /// Reads as the kernel does; the bytes, and whether a window had them.
-    fn read(mounted: &Mounted, number: u64, offset: usize) -> (Vec<u8>, bool) {
-        let mut buf = AlignedBuf::default();
-        match mounted.read(number, &mut buf, offset as u64, STEP).unwrap() {
-            Read::Buffer(read) => (buf.as_bytes()[..read].to_vec(), false),
-            Read::Piece(known, piece) => {
-                let bytes = piece.as_bytes().to_vec();
-                mounted.read_on(&known, &piece).unwrap();
-                (bytes, true)
-            }
-        }
-    }
-
-    /// Two reads in order, behind which the windows have what follows.
-    fn begin(mounted: &Mounted, number: u64) {
-        read(mounted, number, 0);
-        assert!(read(mounted, number, STEP).1, "no window");
-    }
-
-    #[test]
-    fn what_was_read_ahead_is_not_older_than_a_write() {
-        let (mounted, number) = mounted();
-        begin(&mounted, number);
-        mounted.write(number, &vec![1; STEP], 2 * STEP as u64, false).unwrap();
-        assert_eq!(read(&mounted, number, 2 * STEP).0, vec![1; STEP]);
-    }
-
-    #[test]
-    fn what_was_read_ahead_is_not_older_than_a_hole() {
-        let (mounted, number) = mounted();
-        mounted.write(number, &vec![1; SIZE], 0, false).unwrap();
-        begin(&mounted, number);
-        let flags = AllocateFlags::PUNCH_HOLE | AllocateFlags::KEEP_SIZE;
-        mounted.allocate(CALLER, number, 2 * STEP as u64, STEP as u64, flags).unwrap();
-        assert_eq!(read(&mounted, number, 2 * STEP).0, vec![0; STEP]);
-    }
-
-    #[test]
-    fn what_was_read_ahead_is_not_older_than_a_cut() {
-        let (mounted, number) = mounted();
-        mounted.write(number, &vec![1; SIZE], 0, false).unwrap();
-        begin(&mounted, number);
-        for size in [2 * STEP, SIZE] {
-            let change = Change { size: Some(size as u64), ..Change::default() };
-            mounted.change(CALLER, number, &change).unwrap();
-        }
-        assert_eq!(read(&mounted, number, 2 * STEP).0, vec![0; STEP]);
-    }
-
-    #[test]
-    fn reads_in_order_beside_a_writer_are_not_older_than_what_it_was_told_is_written() {
-        let (mounted, number) = mounted();
-        let written = AtomicU8::new(0);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                for round in 1..=60 {
-                    for step in 0..SIZE / STEP {
-                        mounted.write(number, &[round; 4096], (step * STEP) as u64, false).unwrap();
-                    }
-                    written.store(round, Ordering::SeqCst);
-                }
-            });
-            let mut from_windows = 0;
-            while written.load(Ordering::SeqCst) < 60 {
-                for step in 0..SIZE / STEP {
-                    let least = written.load(Ordering::SeqCst);
-                    let (bytes, from_window) = read(&mounted, number, step * STEP);
-                    assert!(bytes[0] >= least, "{} behind {least}", bytes[0]);
-                    from_windows += u32::from(from_window);
-                }
-            }
-            assert!(from_windows > 0);
-        });
-    }
-
-    #[test]
-    fn a_list_that_another_sets_takes_the_bit_of_the_group() {
-        let (mounted, number) = mounted();
-        let (own, pid) = (rustix::process::getgid().as_raw() + 1000, std::process::id());
-        let mut change = Change::default();
-        change.attributes.permissions = Some(0o2755);
-        change.attributes.uid = Some(1000);
-        change.attributes.gid = Some(own);
-        // Owner, group and others, by the kernel's layout (`posix_acl_xattr.h`).
-        let list = [
-            2, 0, 0, 0, 1, 0, 7, 0, 255, 255, 255, 255, 4, 0, 5, 0, 255, 255, 255, 255, 32, 0, 4, 0, 255, 255, 255, 255,
-        ];
-        for (caller, left) in [
-            (Caller { uid: 0, gid: 0, pid }, 0o2754),
-            (Caller { uid: 1000, gid: own, pid }, 0o2754),
-            (Caller { uid: 1000, gid: 1, pid }, 0o754),
-            (Caller { uid: 1000, gid: 1, pid: 0 }, 0o754),
-        ] {
-            mounted.change(CALLER, number, &change).unwrap();
-            mounted.set_xattr(caller, number, acl::ACCESS, &list, SetMode::Any).unwrap();
-            assert_eq!(mounted.attributes(number).unwrap().permissions, left, "{caller:?}");
-        }
-    }
-
-    #[test]
-    fn the_groups_of_a_caller_are_looked_up() {
-        let pid = std::process::id();
-        for group in rustix::process::getgroups().unwrap() {
-            assert!(Caller { uid: 1, gid: u32::MAX, pid }.is_in(group.as_raw()));
-        }
-        assert!(!Caller { uid: 1, gid: 5, pid }.is_in(u32::MAX - 1));
-    }
-}
+mod tests;

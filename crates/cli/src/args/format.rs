@@ -65,7 +65,7 @@ pub(crate) struct FormatArgs {
     pub(crate) json: bool,
 }
 
-/// A feature that a new volume can have.
+/// A part of the main area.
 fn percentage(text: &str) -> Result<f64, String> {
     let percent = text.parse().map_err(|error| format!("{error}"))?;
     if percent > 0.0 && percent < 100.0 {
@@ -75,6 +75,7 @@ fn percentage(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A feature that a new volume can have.
 fn feature(name: &str) -> Result<Features, String> {
     // Zones have an option of their own.
     let of_new = Features(Features::READ_WRITE.0 & !Features::BLKZONED.0);

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, absolute};
 
 use comfy_table::{CellAlignment, Table, presets};
 use f2fs::device::BlockDevice;
@@ -69,8 +69,9 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
 fn is_same(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
-        // A file that is missing is made under its name.
-        _ => one == other,
+        // What is missing is made under its name.
+        (Err(_), Err(_)) => matches!((absolute(one), absolute(other)), (Ok(one), Ok(other)) if one == other),
+        _ => false,
     }
 }
 
