@@ -40,7 +40,8 @@ Exit codes:
   4    `check`: the volume is corrupt
   8    `check`: the volume could not be checked
   129, 130, 143
-       SIGHUP, SIGINT (Ctrl-C) or SIGTERM came; a message says in what state the volume is left
+       SIGHUP, SIGINT (Ctrl-C) or SIGTERM came; a message says in what state the volume is left.
+       `mount --foreground` closes the volume, and ends with 0
 
 `f2fs help COMMAND` describes each command. Start with:
   f2fs format disk.img --size 256M

@@ -13,8 +13,10 @@ mod manifest;
 mod mount;
 mod names;
 mod repair;
+mod results;
 mod show;
 mod ublk;
+mod umount;
 mod zones;
 
 use std::process::ExitCode;
@@ -48,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Rm { recursive, force, image, paths } => names::rm(image, paths, *recursive, *force)?,
         Command::Mv { no_clobber, exchange, image, from, to } => names::mv(image, from, to, *no_clobber, *exchange)?,
         Command::Mount(args) => return mount::mount(args, arguments),
-        Command::Umount { dir } => mount::umount(dir)?,
+        Command::Umount { dir } => umount::run(dir)?,
         Command::Bench(command) => bench::run(command)?,
         Command::Ln { symbolic, image, target, path } => names::ln(image, target, path, *symbolic)?,
         Command::Ublk(command) => ublk::run(command)?,

@@ -7,7 +7,7 @@
 //! | 2 | the command line is wrong: nothing was opened |
 //! | 4 | `check`: the volume is corrupt, one line a finding; with `--repair`: it still is |
 //! | 8 | `check`: the volume could not be checked, repaired, or put back |
-//! | 129, 130, 143 | SIGHUP, SIGINT (Ctrl-C) or SIGTERM came; a message says in what state things are left |
+//! | 129, 130, 143 | SIGHUP, SIGINT (Ctrl-C) or SIGTERM came; a message says in what state things are left; `mount --foreground` closes the volume, and ends with 0 |
 #![forbid(unsafe_code)]
 
 mod args;

@@ -38,6 +38,8 @@ fn a_journal_from_its_making_to_its_end() {
     let (disk, path) = (text(&image), text(&journal));
     ok(&mut command(["format", "--size", "64M", disk]));
     fail(&mut command(["journal", "create", path, disk]), 2, "--size");
+    fail(&mut command(["journal", "create", "--size", "100P", path, disk]), 1, path);
+    assert!(!journal.exists(), "what was made is removed");
     ok(&mut command(["journal", "create", "--size", "1M", path, disk]));
     fail(&mut command(["journal", "create", path, disk]), 1, "already");
     let shown = ok(&mut command(["journal", "inspect", path]));

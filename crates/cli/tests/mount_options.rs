@@ -155,7 +155,7 @@ fn what_else_is_mounted_stays_and_dead_mounts_are_named() {
         1,
         "the server of the mount that is there has ended",
     );
-    mounted.umount();
+    mounted.umount_dead();
     mounted.mount(&[]);
     mounted.judge();
 }

@@ -212,6 +212,38 @@ fn an_impossible_size_does_not_cut_the_volume_that_is_there() {
 }
 
 #[test]
+fn a_verdict_that_nobody_can_read_is_none() {
+    let place = Place::new();
+    let image = formatted(&place);
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    fail(command(["check", "--json"]).arg(&image).stdout(full()), 8, "standard output: No space left");
+    fail(command(["check", "--repair", "--json"]).arg(&image).stdout(full()), 8, "standard output: No space left");
+    fail(command(["cat"]).arg(&image).arg("/none").stdout(full()), 1, "/none");
+    let hello = place.path("hello");
+    fs::write(&hello, "hello").unwrap();
+    ok(command(["put"]).arg(&image).arg(&hello).arg("/hello"));
+    fail(command(["cat"]).arg(&image).arg("/hello").stdout(full()), 1, "f2fs: standard output: No space left");
+    // A reader that has seen enough is none.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    ok(command(["check", "--json"]).arg(&image).stdout(writer));
+    // What is found counts, whoever reads it.
+    let mut bytes = fs::read(&image).unwrap();
+    let main = bytes.len() - (24 << 21);
+    bytes[main..].fill(0xff);
+    fs::write(&image, bytes).unwrap();
+    fail(command(["check"]).arg(&image).stdout(full()), 4, "standard output: No space left");
+}
+
+#[test]
+fn numbers_of_devices_may_be_their_paths() {
+    for name in ["9999", "ublkb9999", "/dev/ublkb9999", "/dev/ublkc9999"] {
+        fail(&mut command(["ublk", "delete", name]), 1, "");
+    }
+    fail(&mut command(["ublk", "delete", "/dev/sda"]), 2, "neither a number nor a device such as /dev/ublkb0");
+}
+
+#[test]
 fn a_log_without_a_device_goes_away() {
     let place = Place::new();
     let log = place.path("log");
@@ -252,7 +284,13 @@ fn results_that_cannot_be_written_are_known_before_anything_is_measured() {
     }
     assert!(fs::read(&image).unwrap().iter().all(|byte| *byte == 0), "it was measured");
     for line in [["bench", "fxmark"], ["bench", "read"]] {
-        fail(command(line).args(["--memory", "900P"]), 2, "at most 16.0 TiB");
+        fail(command(line).args(["--memory", "900P"]), 2, "16.0 TiB");
+        fail(command(line).args(["--memory", "1K"]), 2, "1.0 KiB is not a size for a volume");
+        fail(
+            command(line).args(["--csv", "a", "--svg", "./a"]).current_dir(place.dir()),
+            2,
+            "--csv and --svg are both a",
+        );
         fail(command(line).args(["--memory", "64M", "--svg"]).arg(&nowhere), 1, "none/x");
     }
 }

@@ -15,7 +15,7 @@ fn a_file_with_zones_is_formatted_and_keeps_them() {
     let said = ok(command(["zones", "--make", "256M:4M:3M,conventional=5,open=6"]).arg(&disk));
     assert!(said.contains("64 zones of 4.0 MiB, 5 of them conventional") && said.lines().count() == 1, "{said}");
     fail(command(["zones", "--make", "256M:4M"]).arg(&disk), 1, "exists");
-    fail(command(["format"]).arg(&disk), 2, "`blkzoned` (`-m`)");
+    fail(command(["format"]).arg(&disk), 2, "add -m");
     ok(command(["format", "-m"]).arg(&disk));
     // The inode and the dentries of the root.
     let said = ok(command(["zones"]).arg(&disk));
@@ -87,7 +87,7 @@ fn zones_that_no_volume_can_lie_on_are_refused() {
         (&[&plain, &one, &other], 1, "other, in 32 zones) has zones of another size than the devices before it"),
         (&[&tiny], 1, "is not a size for a volume: with these options it takes at least"),
         (&[&one], 2, "conventional zones at the front of the first device: 0 is less than 1"),
-        (&[&plain], 2, "devices with zones, for the feature `blkzoned`: 0 is not in the range 1 to 8"),
+        (&[&plain], 2, "-m needs a device with zones"),
     ] {
         let others = disks[1..].iter().flat_map(|disk| ["--device".into(), disk.display().to_string()]);
         fail(command(["format", "-m"]).args(others).arg(disks[0]), code, words);

@@ -46,6 +46,6 @@ mod log;
 mod region;
 
 pub use counted::{CountedRegion, LineCounts};
-pub use cut::{PowerCut, State};
+pub use cut::{PowerCut, State, WAYS};
 pub use log::{Event, LineLog, Replay};
 pub use region::SimulatedRegion;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::thread;
 
 use f2fs_device::{AlignedBuf, BlockDevice, MemoryDevice, Request};
-use f2fs_device_test::pmem::{PowerCut, SimulatedRegion};
+use f2fs_device_test::pmem::{PowerCut, SimulatedRegion, WAYS};
 use f2fs_pmem::{PersistentRegion, PmemDevice};
 use f2fs_sync::Arc;
 
@@ -36,6 +36,16 @@ fn past_the_cache_there_is_no_order() {
     region.store_nontemporal(64, &words(&[1, 2, 3, 4, 5, 6, 7, 8])).unwrap();
     assert_eq!(region.cut().states(), 256);
     assert_eq!(contents(&region.cut(), [64, 120]), [[0, 0], [0, 8], [1, 0], [1, 8]].into());
+    // Two of the ways to draw: one word is lost, or one alone is there.
+    for seed in 0..8 * WAYS {
+        let state = region.cut().draw(seed);
+        let there = (64..128).step_by(8).filter(|at| state.load_u64(*at) != 0).count();
+        match seed % WAYS {
+            6 => assert_eq!(there, 7, "{seed}"),
+            7 => assert_eq!(there, 1, "{seed}"),
+            _ => {}
+        }
+    }
     region.fence();
     assert_eq!(contents(&region.cut(), [64, 120]), [[1, 8]].into());
     // Part of a line goes through the cache, and is written back.

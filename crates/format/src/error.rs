@@ -189,6 +189,15 @@ pub enum FormatError {
         /// The one that it depends on.
         needs: &'static str,
     },
+    /// The feature `blkzoned` was asked for, and no device has zones.
+    #[error("a zoned volume was asked for (feature blkzoned), and no device has zones")]
+    NoZones,
+    /// Devices have zones, and the feature `blkzoned` was not asked for.
+    #[error("{devices} devices have zones, which only a zoned volume can use (feature blkzoned)")]
+    ZonesUnasked {
+        /// How many.
+        devices: u64,
+    },
     /// A name is empty, too long, or holds a slash or NUL.
     #[error("invalid name of {len} bytes: {why}")]
     Name {

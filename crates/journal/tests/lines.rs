@@ -1,6 +1,6 @@
 //! Power cuts between any two stores and fences of several threads, on a simulator of lines: what is replayed then.
 //!
-//! `F2FS_JOURNAL_SEEDS=N` takes N workloads in place of a few. A cut is looked at in all of its states if it has few,
+//! `F2FS_JOURNAL_SEEDS=N` takes N workloads in place of 12. A cut is looked at in all of its states if it has few,
 //! else in some that are drawn. Some are lived on: opened, appended to, and cut again.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -14,7 +14,7 @@ use std::thread;
 
 use common::{Batch, Ledger, OWNER, Random, Replayed, Truncation, look, payload};
 use f2fs_device::MemoryDevice;
-use f2fs_device_test::pmem::SimulatedRegion;
+use f2fs_device_test::pmem::{SimulatedRegion, WAYS};
 use f2fs_journal::{Create, Entry, Error, Journal, RegionMedium};
 use f2fs_sync::PlainArc;
 
@@ -159,13 +159,13 @@ fn judge(ledger: &Ledger, region: &SimulatedRegion, from: usize, seed: u64, life
         let cut = replay.cut();
         tally.cuts += 1;
         let few = cut.states() <= 24;
-        let number = if few { cut.states() as u64 } else { 14 };
+        let number = if few { cut.states() as u64 } else { 2 + 2 * WAYS };
         for state in 0..number {
             let state = match state {
                 _ if few => cut.state(u128::from(state)),
                 0 => cut.lost(),
                 1 => cut.kept(),
-                state => cut.draw(random.next() / 6 * 6 + state % 6),
+                state => cut.draw(random.next() / WAYS * WAYS + state % WAYS),
             };
             let media = state.into_media();
             let bytes = media.to_bytes();
@@ -232,7 +232,7 @@ fn seeds() -> u64 {
     std::env::var("F2FS_JOURNAL_SEEDS")
         .ok()
         .and_then(|seeds| seeds.parse().ok())
-        .unwrap_or(if std::env::var_os("F2FS_MUTANT").is_some() { 400 } else { 60 })
+        .unwrap_or(if std::env::var_os("F2FS_MUTANT").is_some() { 400 } else { 12 })
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn whatever_a_power_cut_leaves_all_that_was_acknowledged_is_replayed() {
         tally.distinct.len(),
         tally.lives
     );
-    if seeds() >= 60 {
+    if seeds() >= 12 {
         assert!(tally.distinct.len() >= 100_000, "only {} distinct states", tally.distinct.len());
         assert!(tally.lives >= 500, "only {} lives", tally.lives);
     }

@@ -185,11 +185,10 @@ pub fn explore_joint(
             }
             let survivors = Survivors::draw(random, &of_volume);
             let image = volume.image(0, |event, _| survivors.has(random, event));
-            let seed = random.next() / 6 * 6 + draw % 6;
             let words = match draw {
                 0 => cut.lost(),
                 1 => cut.kept(),
-                _ => cut.draw(seed),
+                _ => cut.draw(random.next()),
             };
             for at in 0..JOURNAL_BLOCKS {
                 let block = words.media().block(at);

@@ -9,7 +9,7 @@
 
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_device_test::Event;
-use f2fs_device_test::pmem::SimulatedRegion;
+use f2fs_device_test::pmem::{SimulatedRegion, WAYS};
 use f2fs_pmem::PmemDevice;
 
 use crate::base::Base;
@@ -104,7 +104,9 @@ pub fn explore_lines(
             let expectation = Expectation { recording, start: requests, end: requests + usize::from(!over) };
             tally.moments += 1;
             let draws = if certain { 0 } else { plan.draws };
-            for state in std::iter::once(None).chain((0..draws).map(|way| Some(random.next() / 6 * 6 + way % 6))) {
+            for state in
+                std::iter::once(None).chain((0..draws).map(|way| Some(random.next() / WAYS * WAYS + way % WAYS)))
+            {
                 let image = state.map_or_else(|| cut.lost(), |seed| cut.draw(seed)).into_media();
                 tally.states += 1;
                 tally.torn += u64::from(!certain);

@@ -80,7 +80,7 @@ enum Step {
     Crash,
     /// Run the fuzz targets, one second each.
     Fuzz,
-    /// Package each published crate and build it from its package; build `f2fs-format` without the standard library.
+    /// Package each published crate and compile it from its package; compile `f2fs-format` without the standard library.
     Package,
     /// Build the programs for the guest, and fetch its kernel.
     Prepare,

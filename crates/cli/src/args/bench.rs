@@ -49,7 +49,7 @@ pub(crate) struct VarmailArgs {
     #[arg(long)]
     pub(crate) image: Option<PathBuf>,
     /// Directory of a mounted file system to measure in place of an image: for comparison. A directory `mail` is made in
-    /// it.
+    /// it, and removed.
     #[arg(long, conflicts_with = "image")]
     pub(crate) directory: Option<PathBuf>,
     /// Size of an image that is created.
@@ -157,7 +157,7 @@ pub(crate) struct FxmarkArgs {
     pub(crate) policy: Vec<Policy>,
     /// Operations of one measurement, of all threads together. Where each needs a file of its own, this is the number
     /// of files.
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=4_294_967_295))]
     pub(crate) files: u64,
     /// The lock that a change of a name takes.
     #[arg(long, value_enum, default_value = "bucket")]

@@ -38,7 +38,8 @@ Examples:
 Examples:
   f2fs ublk delete 0")]
     Delete {
-        /// The N of /dev/ublkbN.
+        /// The N of /dev/ublkbN, or this path.
+        #[arg(value_name = "NUMBER", value_parser = number)]
         number: u32,
         /// Delete it even if it is open or mounted.
         #[arg(long, short = 'f')]
@@ -49,7 +50,8 @@ Examples:
 Examples:
   f2fs ublk recover 0 --file disk.img")]
     Recover {
-        /// The N of /dev/ublkbN.
+        /// The N of /dev/ublkbN, or this path.
+        #[arg(value_name = "NUMBER", value_parser = number)]
         number: u32,
         /// The file that the device is made of.
         #[arg(long, value_name = "IMG")]
@@ -62,12 +64,19 @@ Examples:
     },
 }
 
+/// The number of a device, from itself or from a path of the device.
+fn number(text: &str) -> Result<u32, String> {
+    let name = text.strip_prefix("/dev/").unwrap_or(text);
+    let digits = ["ublkb", "ublkc"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+    digits.parse().map_err(|_| "neither a number nor a device such as /dev/ublkb0".into())
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
     #[command(flatten)]
     pub(crate) kind: Kind,
     /// The N of /dev/ublkbN [default: the smallest that is free].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) number: Option<u32>,
     /// Number of queues. Each has a thread; there are at most as many as processors.
     #[arg(long, default_value_t = 1, value_name = "N")]

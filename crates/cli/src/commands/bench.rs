@@ -10,17 +10,21 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use f2fs::FormatOptions;
 use f2fs::device::{BlockDevice, MemoryDevice};
+use f2fs::format::mkfs::VolumePlan;
 use f2fs_workload::report::{LineChart, Machine};
 use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
+use super::format::impossible;
+use super::results::is_same;
 use crate::args::bench::{BenchCommand, OutputArgs, TargetArgs};
 use crate::error::{CliError, Context};
 use crate::image;
 use crate::interrupt::guarded;
 use crate::medium;
-use crate::size::human;
+use crate::size::{Size, human};
 
 pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
     let (image, csv) = match command {
@@ -49,9 +53,6 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
     })?
 }
 
-/// Bytes of the largest volume: 2^32 blocks.
-const MOST_MEMORY: u64 = 4096 << 32;
-
 /// The device of a measurement. Nothing on it is worth keeping: the command has checked that, or the user says so.
 #[derive(Debug)]
 enum Target {
@@ -63,16 +64,10 @@ impl Target {
     /// # Errors
     /// If the image holds something and `--force` is not given, or is missing and its size is not given.
     fn new(args: &TargetArgs) -> Result<Target, CliError> {
-        let Some(path) = &args.image else {
-            return match args.memory.0 {
-                bytes if bytes > MOST_MEMORY => Err(CliError::usage(format_args!(
-                    "{} in memory; a volume has at most {}",
-                    human(bytes),
-                    human(MOST_MEMORY)
-                ))),
-                bytes => Ok(Target::Memory(bytes)),
-            };
-        };
+        if let Some(Size(bytes)) = args.image.as_ref().map_or(Some(args.memory), |_| args.size) {
+            VolumePlan::new(&FormatOptions::default(), bytes).map_err(|error| CliError::usage(impossible(&error)))?;
+        }
+        let Some(path) = &args.image else { return Ok(Target::Memory(args.memory.0)) };
         if path.try_exists().about(path)? {
             let file = path.metadata().about(path)?;
             // A file without blocks was never written to. Of a block device nobody knows that.
@@ -126,6 +121,11 @@ struct Output<'a> {
 impl<'a> Output<'a> {
     /// Begins the CSV file: the machine, `about` in further comment lines, and the columns.
     fn new(args: &'a OutputArgs, about: &[(&str, &str)], columns: &str) -> Result<Output<'a>, CliError> {
+        if let (Some(csv), Some(svg)) = (&args.csv, &args.svg)
+            && is_same(csv, svg)
+        {
+            return Err(CliError::usage(format_args!("--csv and --svg are both {}", Quoted::path(csv))));
+        }
         let machine = Machine::here();
         let mut csv = None;
         if let Some(path) = &args.csv {

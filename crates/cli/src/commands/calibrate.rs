@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::{Path, absolute};
+use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
 use f2fs::device::BlockDevice;
@@ -13,6 +13,7 @@ use f2fs_workload::report::Machine;
 use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
+use super::results::is_same;
 use crate::args::CalibrateArgs;
 use crate::error::{CliError, Context};
 use crate::interrupt::guarded;
@@ -20,9 +21,12 @@ use crate::medium;
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
     let files = [&args.store, &args.text, &args.svg].into_iter().flatten();
-    for path in files.clone() {
+    for (number, path) in files.clone().enumerate() {
         if is_same(path, &args.image) {
             return Err(CliError::usage(format_args!("{} is what is measured", Quoted::path(path))));
+        }
+        if files.clone().take(number).any(|other| is_same(path, other)) {
+            return Err(CliError::usage(format_args!("two results are to be written to {}", Quoted::path(path))));
         }
     }
     let device: Arc<dyn BlockDevice> = if args.image.try_exists().about(&args.image)? {
@@ -63,16 +67,6 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
         write(path, &result.svg(&device.info().description).map_err(CliError::new)?)?;
     }
     Ok(())
-}
-
-/// Whether both paths lead to one file.
-fn is_same(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        // What is missing is made under its name.
-        (Err(_), Err(_)) => matches!((absolute(one), absolute(other)), (Ok(one), Ok(other)) if one == other),
-        _ => false,
-    }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CliError> {

@@ -54,8 +54,7 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
     let journal = journal.map(|journal| judge_journal(image, journal));
     let journal_is_good = journal.as_ref().is_none_or(|verdict| verdict.trouble.is_none());
     let mut out = std::io::stdout().lock();
-    // A reader that went away changes nothing about the verdict.
-    let _ = if as_json {
+    let told = if as_json {
         let findings = findings(&report);
         let counts = &report.counts;
         let value = json!({
@@ -93,7 +92,17 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
             })
     };
     // A crash may leave a torn copy: it is shown, but the volume is sound.
-    Ok(if report.is_consistent() && journal_is_good { ExitCode::SUCCESS } else { ExitCode::from(CORRUPT) })
+    let sound = report.is_consistent() && journal_is_good;
+    tell_verdict(if sound { 0 } else { CORRUPT }, told)
+}
+
+/// How the command ends with this verdict. A reader that went away changes nothing about it; whatever else kept it from
+/// being written is said, and a volume whose good verdict nobody can read counts as not checked.
+pub(super) fn tell_verdict(verdict: u8, told: std::io::Result<()>) -> Result<ExitCode, CliError> {
+    match told.map_err(CliError::from) {
+        Err(error) if error.report() != 0 && verdict == 0 => Ok(ExitCode::from(NOT_CHECKED)),
+        _ => Ok(ExitCode::from(verdict)),
+    }
 }
 
 /// The verdict on a journal.

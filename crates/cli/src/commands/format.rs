@@ -188,6 +188,12 @@ fn make(
         FormatVolumeError::Plan(FormatError::NotAPowerOfTwo { .. } | FormatError::Dependency { .. }) => {
             CliError::usage(&error)
         }
+        FormatVolumeError::Plan(FormatError::NoZones) => CliError::usage(format_args!(
+            "{image}: -m needs a device with zones; `f2fs zones --make` makes a file that has some"
+        )),
+        FormatVolumeError::Plan(FormatError::ZonesUnasked { .. }) => {
+            CliError::usage(format_args!("{image}: there are zones, which only a zoned volume can use: add -m"))
+        }
         FormatVolumeError::Plan(error) => CliError::new(format_args!("{image}: {}", impossible(error))),
         FormatVolumeError::Exists { found } => {
             CliError::new(format_args!("{image}: holds {found}; --force overwrites it"))
@@ -197,7 +203,7 @@ fn make(
 }
 
 /// Why there cannot be such a volume.
-fn impossible(error: &FormatError) -> String {
+pub(super) fn impossible(error: &FormatError) -> String {
     match error {
         FormatError::Layout { what, found, min, max } if *what == DEVICE_BYTES => {
             let (limit, bytes) = if found < min { ("at least", min) } else { ("at most", max) };

@@ -37,7 +37,7 @@ fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<
         (true, Some(_)) => return Err(CliError::usage("--size is for a new file, and this one exists")),
         (false, Some(size)) => {
             let made = File::create_new(path).map_err(|error| CliError::at(path, medium::reason(path, &error)))?;
-            made.set_len(size.0).about(path)?;
+            made.set_len(size.0).about(path).inspect_err(|_| remove_what_was_made(path))?;
         }
         (true, None) => {}
     }
@@ -46,10 +46,14 @@ fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<
     });
     made.inspect_err(|_| {
         if !exists {
-            // It was made here a moment ago.
-            let _ = std::fs::remove_file(path);
+            remove_what_was_made(path);
         }
     })
+}
+
+/// Takes away a file that was made here a moment ago, and is of no use.
+fn remove_what_was_made(path: &Path) {
+    let _ = std::fs::remove_file(path);
 }
 
 fn attach(path: &Path, image: &Path, force: bool) -> Result<(), CliError> {

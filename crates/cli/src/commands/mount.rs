@@ -1,4 +1,4 @@
-//! `f2fs mount` and `f2fs umount`.
+//! `f2fs mount`.
 //!
 //! In the background the mount is served by a process of its own: this command, started again with `--told`. It opens
 //! the image itself, so that the lock of the image names it; when it is mounted it says so on its standard output, and
@@ -24,9 +24,10 @@ use f2fs::volume::VolumeOptions;
 use f2fs::{FileSystem, FlusherOptions, Time};
 use f2fs_fuse::{Cache, Mount, Unmounter};
 
+use super::umount::is_without_server;
 use crate::args::Arguments;
 use crate::args::mount::{Asked, MountArgs, options};
-use crate::error::{CliError, Context, say};
+use crate::error::{CliError, Context};
 use crate::image::{Access, open_to_mount};
 use crate::interrupt::{listen, until_stopped};
 use crate::{medium, system_log};
@@ -72,7 +73,7 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     // Pages that nobody touches any more are written as well.
     let flusher = (all.page_cache.0 != 0 && !read_only).then(|| fs.start_flusher(FlusherOptions::default()));
     if args.told {
-        leave_the_terminal().about(&dir)?;
+        leave_the_terminal().map_err(|error| CliError::at(&dir, unheard(&error)))?;
     }
     notify("READY=1");
     let served = serve(&image, &fs, mount, &unmounter);
@@ -86,7 +87,7 @@ fn mount_point(dir: &Path) -> Result<PathBuf, CliError> {
     match found {
         Ok((true, dir)) => Ok(dir),
         Ok((false, dir)) => Err(CliError::at(&dir, "not a directory")),
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error()) => Err(CliError::at(
+        Err(error) if is_without_server(&error) => Err(CliError::at(
             dir,
             "the server of the mount that is there has ended; remove what is left of it with `f2fs umount`",
         )),
@@ -194,69 +195,16 @@ fn leave_the_terminal() -> io::Result<()> {
     Ok(())
 }
 
+/// Why the volume does not stay mounted.
+fn unheard(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => "unmounted again: the command that asked for the mount has ended".into(),
+        _ => error.to_string(),
+    }
+}
+
 /// Tells systemd, if it started this (`sd_notify`).
 fn notify(state: &str) {
     let Some(path) = env::var_os("NOTIFY_SOCKET") else { return };
     let _ = UnixDatagram::unbound().and_then(|socket| socket.send_to(state.as_bytes(), path));
-}
-
-/// Unmounts, and waits until the volume below is closed.
-pub(crate) fn umount(dir: &Path) -> Result<(), CliError> {
-    let shown = env::current_dir().unwrap_or_default().join(dir);
-    let Some(Source { image, read_only }) = source(&shown) else {
-        return Err(CliError::at(&shown, "no volume is mounted there by f2fs"));
-    };
-    let how = if rustix::process::geteuid().is_root() { ["umount", "-i"] } else { ["fusermount3", "-u"] };
-    if !read_only && let Err(error) = sync(&shown) {
-        let how = how.join(" ");
-        let what =
-            format_args!("what was changed cannot be written, so it stays mounted: {error}. `{how}` gives it up");
-        return Err(CliError::at(&shown, what));
-    }
-    let status = Command::new(how[0]).args([how[1], "--"]).arg(&shown).status();
-    match status {
-        Ok(status) if status.success() => {}
-        Ok(_) => return Err(CliError::said()),
-        Err(error) => return Err(CliError::new(format_args!("{}: {error}", how[0]))),
-    }
-    // The server has the image locked until it has closed the volume.
-    if image.is_file() {
-        let locked = File::open(&image).about(&image)?;
-        if let Err(error) = rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive) {
-            say(format_args!("cannot wait for the end of the mount: {error}"));
-        }
-    }
-    Ok(())
-}
-
-/// Makes everything durable that was changed. Nobody hears of it if the server cannot do so when it closes the volume.
-fn sync(dir: &Path) -> io::Result<()> {
-    // Otherwise the server was killed, and the next one recovers; or another user mounted it.
-    let Ok(dir) = File::open(dir) else { return Ok(()) };
-    rustix::fs::syncfs(&dir)?;
-    dir.sync_all()
-}
-
-/// What is mounted.
-struct Source {
-    image: PathBuf,
-    read_only: bool,
-}
-
-/// The image that is mounted on a directory.
-fn source(dir: &Path) -> Option<Source> {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
-    // A mount whose server has ended cannot be looked at; the directory above it can.
-    let dir = dir.canonicalize().or_else(|error| match (dir.parent(), dir.file_name()) {
-        (Some(above), Some(name)) => above.canonicalize().map(|above| above.join(name)),
-        _ => Err(error),
-    });
-    let dir = dir.ok()?.to_string_lossy().replace('\\', "\\134").replace(' ', "\\040");
-    let line = mounts.lines().rev().find(|line| {
-        let mut fields = line.split(' ').skip(1);
-        fields.next() == Some(dir.as_str()) && fields.next().is_some_and(|kind| matches!(kind, "fuse" | "fuse.f2fs"))
-    })?;
-    let mut fields = line.split(' ');
-    let image = fields.next()?.replace("\\040", " ").replace("\\134", "\\").into();
-    Some(Source { image, read_only: fields.nth(2)?.split(',').any(|option| option == "ro") })
 }

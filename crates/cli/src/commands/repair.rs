@@ -10,7 +10,7 @@ use f2fs::check::{CheckOptions, Progress};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
-use super::check::{CORRUPT, REPAIRED, findings, no_verdict, unchanged};
+use super::check::{CORRUPT, REPAIRED, findings, no_verdict, tell_verdict, unchanged};
 use crate::args::CheckArgs;
 use crate::error::{CliError, Context};
 use crate::image::{Access, device};
@@ -22,13 +22,12 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         let file = BufReader::new(File::open(backup).about(backup)?);
         let undone = undo(&*device(&args.image, Access::Write)?, file).about(backup)?;
         let mut out = std::io::stdout().lock();
-        // The repair is done, even if the reader of the output went away.
-        let _ = if args.json {
+        let told = if args.json {
             writeln!(out, "{:#}", json!({ "restored": undone.restored, "untouched": undone.untouched }))
         } else {
             writeln!(out, "{} blocks written back, {} were as before", undone.restored, undone.untouched)
         };
-        return Ok(ExitCode::SUCCESS);
+        return tell_verdict(0, told);
     }
     repair(args)
 }
@@ -66,7 +65,8 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         out.get_ref().sync_all().about(&backup)?;
         repair.apply(&*device).about(image)?;
     }
-    if args.json {
+    let mut out = std::io::stdout().lock();
+    let told = if args.json {
         let value = json!({
             "checked": true,
             "before": findings(&repair.before),
@@ -76,24 +76,20 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
             "after": findings(&repair.after),
             "clean": repair.after.is_clean() && repair.after.complete,
         });
-        let _ = writeln!(std::io::stdout(), "{value:#}");
+        writeln!(out, "{value:#}")
     } else {
-        let mut out = std::io::stdout().lock();
-        // The repair is done, even if the reader of the output went away.
-        let _ = repair.actions.iter().try_for_each(|action| writeln!(out, "{action}"));
-        let _ = repair.after.findings.iter().try_for_each(|finding| writeln!(out, "left: {finding}"));
+        let mut lines = repair.actions.iter().map(ToString::to_string).collect::<Vec<_>>();
+        lines.extend(repair.after.findings.iter().map(|finding| format!("left: {finding}")));
         if changed > 0 {
-            let _ = writeln!(
-                out,
-                "{changed} blocks changed; `f2fs check --undo {} {}` undoes the repair",
-                Quoted::path(&backup),
-                Quoted::path(image)
-            );
+            let (backup, image) = (Quoted::path(&backup), Quoted::path(image));
+            lines.push(format!("{changed} blocks changed; `f2fs check --undo {backup} {image}` undoes the repair"));
         }
-    }
-    Ok(match (repair.after.is_consistent() && repair.after.complete, changed) {
-        (true, 0) => ExitCode::SUCCESS,
-        (true, _) => ExitCode::from(REPAIRED),
-        (false, _) => ExitCode::from(CORRUPT),
-    })
+        lines.iter().try_for_each(|line| writeln!(out, "{line}"))
+    };
+    let verdict = match (repair.after.is_consistent() && repair.after.complete, changed) {
+        (true, 0) => 0,
+        (true, _) => REPAIRED,
+        (false, _) => CORRUPT,
+    };
+    tell_verdict(verdict, told)
 }

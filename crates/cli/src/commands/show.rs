@@ -20,9 +20,10 @@ pub(crate) fn cat(image: &Path, access: Access, path: &Path) -> Result<(), CliEr
 pub(crate) fn print(fs: &FileSystem, path: &Path) -> Result<(), CliError> {
     let file = fs.open_file(path).about(path)?;
     let out = std::fs::File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
-    match write_to(&file, path, &out, Path::new("standard output")) {
+    let name = Path::new("standard output");
+    match write_to(&file, path, &out, name) {
         Ok(_) => Ok(()),
-        Err(CopyError::Host { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Err(source.into()),
+        Err(CopyError::Host { path, source, .. }) if path == name => Err(source.into()),
         Err(error) => Err(CliError::new(error)),
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Place, command, ok};
+use super::{Place, command, ok, run};
 
 /// A volume that is mounted, and unmounted in the end.
 pub(crate) struct Mounted {
@@ -62,6 +62,14 @@ impl Mounted {
     /// Unmounts; below it something may be mounted.
     pub(crate) fn umount_one(&self) {
         ok(command(["umount"]).arg(&self.dir));
+    }
+
+    /// Unmounts what a server that was killed has left.
+    pub(crate) fn umount_dead(&self) {
+        let removed = run(command(["umount"]).arg(&self.dir));
+        let said = String::from_utf8_lossy(&removed.stderr);
+        assert!(removed.status.success() && said.contains("its server had ended before"), "{said}");
+        assert!(!is_mounted(&self.dir));
     }
 
     pub(crate) fn umount(&self) {

@@ -8,6 +8,9 @@ use crate::Random;
 use super::line::{Choice, Line};
 use super::lines::change;
 
+/// The number of ways in which [`PowerCut::draw`] draws.
+pub const WAYS: u64 = 8;
+
 /// The contents that a power cut may leave: lines that are certain, and lines of which any of several contents may be
 /// on the media.
 #[derive(Debug)]
@@ -96,8 +99,10 @@ impl PowerCut {
         self.state_by(whole)
     }
 
-    /// A state drawn by a seed. Seeds in turn draw in these ways: each word by itself; each line by itself, as a whole;
-    /// one line by word, and all others kept; the same, all others lost; all lines up to one; all lines from one on.
+    /// A state drawn by a seed, in one of [`WAYS`], which is the remainder of the seed by their number: each word by
+    /// itself; each line by itself, as a whole; one line by word, and all others kept; the same, all others lost; all
+    /// lines up to one; all lines from one on; all but the last store of one line, or but one word of it; nothing but
+    /// that.
     #[must_use]
     pub fn draw(&self, seed: u64) -> State {
         let mut random = Random::new(seed);
@@ -114,13 +119,26 @@ impl PowerCut {
                     streamed: random.next() & mask(streamed),
                 }
             };
-            match seed % 6 {
+            let one_word = |random: &mut Random| {
+                let (cached, streamed) = line.uncertain();
+                match random.below_u64(streamed.clamp(1, 64) as u64) {
+                    bit if streamed > 0 => Choice { prefix: cached, streamed: mask(streamed) & !(1 << bit) },
+                    _ => Choice { prefix: cached.saturating_sub(1), streamed: 0 },
+                }
+            };
+            match seed % WAYS {
                 0 => by_word(&mut random),
                 1 if random.next() & 1 == 0 => none(line),
                 2 | 3 if at == one => by_word(&mut random),
                 3 => none(line),
                 4 if at > one => none(line),
                 5 if at < one => none(line),
+                6 if at == one => one_word(&mut random),
+                7 if at == one => {
+                    let (Choice { prefix, streamed }, all) = (one_word(&mut random), whole(line));
+                    Choice { prefix: all.prefix - prefix, streamed: all.streamed & !streamed }
+                }
+                7 => none(line),
                 _ => whole(line),
             }
         })

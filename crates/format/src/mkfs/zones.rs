@@ -52,16 +52,12 @@ pub(super) fn with_sections(options: &FormatOptions) -> Result<FormatOptions, Fo
     let mut options = options.clone();
     let zoned: Vec<&DeviceZones> = options.zones.iter().flatten().collect();
     let asked = options.features.contains(Features::BLKZONED);
-    within(
-        "devices with zones, without the feature `blkzoned` (`-m`)",
-        zoned.len() as u64,
-        0,
-        if asked { u64::MAX } else { 0 },
-    )?;
     let Some(first) = zoned.first() else {
-        within("devices with zones, for the feature `blkzoned`", 0, u64::from(asked), 8)?;
-        return Ok(options);
+        return if asked { Err(FormatError::NoZones) } else { Ok(options) };
     };
+    if !asked {
+        return Err(FormatError::ZonesUnasked { devices: zoned.len() as u64 });
+    }
     let zone_blocks = first.zone_blocks;
     for zones in &zoned {
         within("blocks in a zone (the same on all devices)", zones.zone_blocks, zone_blocks, zone_blocks)?;

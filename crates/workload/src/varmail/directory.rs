@@ -18,6 +18,14 @@ impl Directory {
         Directory(path.into().join("mail"))
     }
 
+    /// Removes the mails, and the directory that they lie in.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn remove_all(&self) -> io::Result<()> {
+        fs::remove_dir_all(&self.0)
+    }
+
     fn path(&self, number: u32) -> PathBuf {
         self.0.join(format!("{number:05}"))
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{Output, Target};
 use crate::args::bench::{TargetArgs, VarmailArgs};
 use crate::args::journal::Mode;
-use crate::error::CliError;
+use crate::error::{CliError, Context};
 use crate::image::Access;
 use crate::medium;
 use crate::progress;
@@ -161,7 +161,9 @@ fn on_devices(args: &VarmailArgs) -> Result<Row, CliError> {
 }
 
 fn in_directory(args: &VarmailArgs, directory: &Path) -> Result<Row, CliError> {
-    let (threads, measured) = measure(args, &Directory::new(directory))?;
+    let mails = Directory::new(directory);
+    let (threads, measured) = measure(args, &mails)?;
+    mails.remove_all().about(directory)?;
     Ok(Row { mode: "directory", journal: "of its own".to_owned(), threads, measured, ratio: None })
 }
 
