@@ -65,6 +65,7 @@ mod counts;
 mod devices;
 mod error;
 mod gather;
+mod rehearsal;
 mod ring;
 mod server;
 mod translate;
@@ -75,6 +76,7 @@ pub use backend::{Backend, ZoneChange, ZonedBlockDevice};
 pub use counts::QueueCounts;
 pub use devices::{Device, State, delete, features, list};
 pub use error::UblkError;
+pub use rehearsal::{Rehearsed, rehearse};
 pub use server::{Options, Server};
 
 /// The example of this crate's README, so that it is compiled.
