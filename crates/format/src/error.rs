@@ -193,7 +193,7 @@ pub enum FormatError {
     #[error("a zoned volume was asked for (feature blkzoned), and no device has zones")]
     NoZones,
     /// Devices have zones, and the feature `blkzoned` was not asked for.
-    #[error("{devices} devices have zones, which only a zoned volume can use (feature blkzoned)")]
+    #[error("zones, on {devices} of the devices, which only a zoned volume can use (feature blkzoned)")]
     ZonesUnasked {
         /// How many.
         devices: u64,

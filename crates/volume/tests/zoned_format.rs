@@ -109,9 +109,9 @@ fn devices_that_make_no_zoned_volume_are_refused_and_not_written() {
     };
     let none = Features(0);
     for (devices, features, word) in [
-        (vec![zones(256 * MIB, layout.with_conventional(8))], none, "without the feature `blkzoned` (`-m`)"),
-        (vec![plain(64), zones(256 * MIB, layout)], none, "without the feature `blkzoned` (`-m`)"),
-        (vec![plain(256)], Features::BLKZONED, "for the feature `blkzoned`"),
+        (vec![zones(256 * MIB, layout.with_conventional(8))], none, "only a zoned volume can use"),
+        (vec![plain(64), zones(256 * MIB, layout)], none, "only a zoned volume can use"),
+        (vec![plain(256)], Features::BLKZONED, "no device has zones"),
         (vec![zones(256 * MIB, layout)], Features::BLKZONED, "conventional zones at the front"),
         (vec![plain(8), zones(256 * MIB, layout)], Features::BLKZONED, "block at which the zones begin"),
         (vec![plain(64), zones(3000 * 80, ZoneLayout::new(3000))], Features::BLKZONED, "a power of two"),
