@@ -36,12 +36,14 @@ impl Rehearsed {
             Rehearsed::Read { start, blocks } => (op::READ, start, blocks),
             Rehearsed::Write { start, blocks } => (op::WRITE, start, blocks),
         };
-        Descriptor { op_flags, count: blocks * SECTORS as u32, start_sector: start * SECTORS, address: 0 }
+        // What is too large for the driver's numbers is too large for every device.
+        let (count, start_sector) = (blocks.saturating_mul(SECTORS as u32), start.saturating_mul(SECTORS));
+        Descriptor { op_flags, count, start_sector, address: 0 }
     }
 }
 
 /// Does the requests as the server of one queue does them, `depth` at a time, each in the memory of its place in the
-/// queue. No request is longer than `most` blocks.
+/// queue. A request that is longer than `most` blocks fails.
 ///
 /// ```
 /// use f2fs_device::MemoryDevice;
@@ -65,7 +67,7 @@ pub fn rehearse(
     let depth = depth.max(1);
     let script = Script {
         requests: requests.into_iter().fuse(),
-        tags: (0..depth).map(|_| (Descriptor::default(), AlignedBuf::new(most as usize))).collect(),
+        tags: (0..depth).map(|_| (Descriptor::default(), AlignedBuf::default())).collect(),
         free: (0..depth).rev().collect(),
         is_over: false,
     };
@@ -75,7 +77,7 @@ pub fn rehearse(
 /// The requests that are to come, and those that are under way.
 struct Script<I> {
     requests: I,
-    /// Of each tag, its request and its memory.
+    /// Of each tag, its request and its memory, which grows to its longest request.
     tags: Vec<(Descriptor, AlignedBuf)>,
     free: Vec<u16>,
     is_over: bool,
@@ -148,5 +150,9 @@ mod tests {
         assert_eq!(rehearse(&backend, 0, 4, []).unwrap().requests, 0);
         let too_long = rehearse(&backend, 1, 4, [Rehearsed::Read { start: 0, blocks: 5 }]).unwrap();
         assert_eq!((too_long.requests, too_long.failed), (1, 1));
+        let far = [(u64::MAX, 1), (u64::MAX / 8, u32::MAX), (0, u32::MAX), (99, 2)];
+        let far = far.map(|(start, blocks)| Rehearsed::Write { start, blocks });
+        let counts = rehearse(&backend, u16::MAX, u32::MAX, far).unwrap();
+        assert_eq!((counts.requests, counts.failed), (4, 4));
     }
 }

@@ -101,8 +101,8 @@ impl PowerCut {
 
     /// A state drawn by a seed, in one of [`WAYS`], which is the remainder of the seed by their number: each word by
     /// itself; each line by itself, as a whole; one line by word, and all others kept; the same, all others lost; all
-    /// lines up to one; all lines from one on; all but the last store of one line, or but one word of it; nothing but
-    /// that.
+    /// lines up to one; all lines from one on; everything but one word of one line; nothing but one word of one line.
+    /// Of stores through the cache that word is the last one, or the first.
     #[must_use]
     pub fn draw(&self, seed: u64) -> State {
         let mut random = Random::new(seed);
