@@ -56,8 +56,9 @@ pub(crate) fn tests() -> Result<Vec<String>> {
 ///
 /// If it does not build.
 pub(crate) fn build(kind: &str, name: &str) -> Result<PathBuf> {
-    // The tests are named too, since what they are built on decides with which features everything is built.
-    let mut command = process::cargo(["build", "--workspace", "--tests", &format!("--{kind}"), name]);
+    // A test is named too: as soon as there is one, what the tests of all packages are built on decides with which
+    // features everything is built.
+    let mut command = process::cargo(["build", "--workspace", "--test", "facade", &format!("--{kind}"), name]);
     process::run(command.args(FEATURES))?;
     let home = process::root().join("target").join("debug");
     Ok(if kind == "example" { home.join("examples") } else { home }.join(name))

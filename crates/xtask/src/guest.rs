@@ -53,8 +53,10 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 
 use self::here::Here;
+use self::kernel::Kernel;
 use self::machine::Guest;
 pub(crate) use self::machine::GuestOutput;
+use self::programs::Programs;
 use crate::{Result, process, tools};
 
 /// Options of `cargo xtask guest`.
@@ -68,6 +70,10 @@ pub(crate) struct Args {
     /// Build the programs for the virtual machine and fetch its kernel, and run no test.
     #[arg(long)]
     prepare: bool,
+    /// Take the programs as `cargo xtask test` built them for its tests, in place of building them for the virtual
+    /// machine.
+    #[arg(long)]
+    as_tested: bool,
     /// Keep the images of tests that passed. Those of failed tests are always kept, under target/guest/images.
     #[arg(long)]
     keep: bool,
@@ -255,7 +261,7 @@ const BY_HAND: [Test; 11] = [
 ///
 /// If the virtual machine cannot be started, or a test in it fails.
 pub(crate) fn run(args: Args) -> Result<()> {
-    let Args { tests, list, prepare, keep, jobs, quick, processors } = args;
+    let Args { tests, list, prepare, as_tested, keep, jobs, quick, processors } = args;
     let chosen = choose(&tests)?;
     if list {
         let by_hand = if tests.is_empty() { &BY_HAND[..] } else { &[] };
@@ -265,7 +271,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
         }
         return Ok(());
     }
-    let bench = Bench { processors, ..bench(quick)? };
+    if prepare && as_tested {
+        tools::require(tools::FOR_GUEST)?;
+        return Kernel::obtain(&cache()).map(drop);
+    }
+    let programs = if as_tested { Programs::as_tested()? } else { Programs::built(&cache())? };
+    let bench = Bench { processors, ..with_programs(programs, quick)? };
     if prepare {
         return Ok(());
     }
@@ -301,13 +312,16 @@ pub(crate) fn cache() -> PathBuf {
 ///
 /// If a program is missing and cannot be installed, or something does not build.
 pub(crate) fn bench(quick: bool) -> Result<Bench> {
+    with_programs(Programs::built(&cache())?, quick)
+}
+
+/// The same with programs that were built.
+fn with_programs(programs: Programs, quick: bool) -> Result<Bench> {
     tools::require(tools::FOR_GUEST)?;
     let cache = cache();
     let images = cache.join("images");
     fs::create_dir_all(&images)?;
-    println!("building the programs for the guest");
-    let programs = programs::build(&cache, &[("f2fs-cli", "f2fs"), ("guest-agent", "guest-agent")])?;
-    let here = Here { f2fs: programs[0].clone(), agent: programs[1].clone() };
+    let here = Here { f2fs: programs.f2fs.clone(), agent: programs.agent.clone() };
     let guest = Guest::new(&cache, programs)?;
     let bench = Bench { guest, here, images, cache, quick, processors: None };
     println!("guest tests with Linux {}", bench.guest.release());

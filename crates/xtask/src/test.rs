@@ -9,8 +9,7 @@
 //!                └─ loom ── shuttle ── counting ── fuzz ── package ── prepare ─┘      beside the others
 //! ```
 //!
-//! The models, the counting half, the fuzz targets and the programs for the guest have target directories of their own,
-//! and compilers seldom keep all processors busy: so those steps run beside the others, and their output is printed
+//! The models, the counting half, the fuzz targets and the packages have target directories of their own, and compilers seldom keep all processors busy: so those steps run beside the others, and their output is printed
 //! when they have ended.
 
 use std::process::Command;
@@ -82,9 +81,10 @@ enum Step {
     Fuzz,
     /// Package each published crate and compile it from its package; compile `f2fs-format` without the standard library.
     Package,
-    /// Build the programs for the guest, and fetch its kernel.
+    /// Fetch the guest's kernel.
     Prepare,
-    /// Run the tests in the guest, whose Linux kernel is the judge, with small and medium trees.
+    /// Run the tests in the guest, whose Linux kernel is the judge, with small and medium trees, and with programs that
+    /// are built as the tests were.
     Guest,
 }
 
@@ -103,7 +103,7 @@ impl Step {
             Step::Doctests => process::run(process::cargo(["test", "--workspace", "--doc"]).args(as_tested::FEATURES)),
             Step::Examples => process::run(&mut Command::new(as_tested::build("example", "quickstart")?)),
             Step::Crash => crash::as_tested(),
-            Step::Guest => chore(&["guest", "--quick"]),
+            Step::Guest => chore(&["guest", "--quick", "--as-tested"]),
             Step::Loom | Step::Shuttle | Step::Counting | Step::Fuzz | Step::Package | Step::Prepare => {
                 chore(self.words())
             }
@@ -118,7 +118,7 @@ impl Step {
             Step::Counting => &["counting"],
             Step::Fuzz => &["fuzz", "--quick", "--seconds", "1"],
             Step::Package => &["package"],
-            Step::Prepare => &["guest", "--prepare"],
+            Step::Prepare => &["guest", "--prepare", "--as-tested"],
             _ => &[],
         }
     }
@@ -187,7 +187,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     // Steps that all others need come first.
     let first = others.iter().take_while(|step| comes_first(step)).count();
     run_all(&others[..first], &here);
-    // The guest takes the programs of `prepare`, and compares times: it comes when all others have ended.
+    // The guest compares times: it comes when all others have ended.
     let last = others.iter().position(|step| *step == Step::Guest).unwrap_or(others.len());
     thread::scope(|scope| {
         scope.spawn(|| run_all(&beside, &Step::run_beside));

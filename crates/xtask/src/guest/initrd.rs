@@ -1,5 +1,6 @@
-//! The initial RAM disk: busybox, the modules and the script that runs a test.
+//! The initial RAM disk: busybox, the modules, the script that runs a test, and libraries of its programs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -49,8 +50,8 @@ const INIT: &str = include_str!("init.sh");
 /// `device SERIAL`: the path of the disk with that serial number, since disks are numbered in any order.
 const DEVICE: &str = include_str!("device.sh");
 
-/// Builds the archive under `cache` and returns its path.
-pub(crate) fn build(cache: &Path, kernel: &Kernel) -> Result<PathBuf> {
+/// Builds the archive under `cache`, with libraries at the paths that they have here, and returns its path.
+pub(crate) fn build(cache: &Path, kernel: &Kernel, libraries: &BTreeSet<PathBuf>) -> Result<PathBuf> {
     let busybox = tools::find("busybox").context("busybox is not installed")?;
     let busybox = fs::read(&busybox).with_context(|| format!("cannot read {}", busybox.display()))?;
     // A dynamic program names its loader; the guest has none.
@@ -70,6 +71,16 @@ pub(crate) fn build(cache: &Path, kernel: &Kernel) -> Result<PathBuf> {
         archive.file(&format!("modules/{}.ko", module.name), 0o644, &module.object);
         let parameters = PARAMETERS.iter().find(|(name, _)| *name == module.name).map_or("", |(_, value)| value);
         names.push_str(&format!("{} {parameters}\n", module.name));
+    }
+    for directory in libraries.iter().flat_map(|file| file.ancestors().skip(1)).collect::<BTreeSet<_>>() {
+        let path = directory.to_string_lossy();
+        if let Some(path) = path.strip_prefix('/').filter(|path| !path.is_empty()) {
+            archive.directory(path);
+        }
+    }
+    for library in libraries {
+        let content = fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
+        archive.file(library.to_string_lossy().trim_start_matches('/'), 0o755, &content);
     }
     archive.file("modules/order", 0o644, names.as_bytes());
     let path = cache.join("initrd.cpio");

@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use super::initrd;
 use super::kernel::Kernel;
 use super::modules::ModuleTree;
+use super::programs::Programs;
 use crate::Result;
 
 /// How long a boot may take until the script starts. Five seconds on an idle machine; this is for a loaded one.
@@ -60,16 +61,15 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Fetches the kernel and builds the initial RAM disk under `cache`. `programs` are static executables, found by
-    /// name in the guest.
-    pub(crate) fn new(cache: &Path, programs: Vec<PathBuf>) -> Result<Self> {
+    /// Fetches the kernel and builds the initial RAM disk under `cache`. The programs are found by name in the guest.
+    pub(super) fn new(cache: &Path, programs: Programs) -> Result<Self> {
         if cfg!(not(target_arch = "x86_64")) {
             bail!("the guest tests run x86-64 programs in an x86-64 guest; this host has another architecture");
         }
         fs::create_dir_all(cache)?;
         let kernel = Kernel::obtain(cache)?;
-        let initrd = initrd::build(cache, &kernel)?;
-        Ok(Self { kernel, initrd, cache: cache.to_owned(), programs })
+        let initrd = initrd::build(cache, &kernel, &programs.libraries)?;
+        Ok(Self { kernel, initrd, cache: cache.to_owned(), programs: vec![programs.f2fs, programs.agent] })
     }
 
     /// The kernel's release.

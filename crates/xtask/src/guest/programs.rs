@@ -1,5 +1,5 @@
-//! The programs that run in the guest: statically linked, since the guest has no C library; or installed ones, with
-//! theirs.
+//! The programs that run in the guest: statically linked, since the guest has no C library; or as the tests were built,
+//! or installed ones, with theirs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,40 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::{Result, process, tools};
+use crate::{Result, as_tested, process, tools};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Optimised, with debug assertions.
 const PROFILE: &str = "checked";
+
+/// The two programs that every test has.
+#[derive(Debug)]
+pub(super) struct Programs {
+    pub(super) f2fs: PathBuf,
+    pub(super) agent: PathBuf,
+    /// What they load, for the same paths in the guest.
+    pub(super) libraries: BTreeSet<PathBuf>,
+}
+
+impl Programs {
+    /// Builds them for the guest.
+    pub(super) fn built(cache: &Path) -> Result<Programs> {
+        println!("building the programs for the guest");
+        let programs = build(cache, &[("f2fs-cli", "f2fs"), ("guest-agent", "guest-agent")])?;
+        let [f2fs, agent] = programs.try_into().ok().context("cargo built no two programs")?;
+        Ok(Programs { f2fs, agent, libraries: BTreeSet::new() })
+    }
+
+    /// Takes them as the tests of the workspace were built.
+    pub(super) fn as_tested() -> Result<Programs> {
+        let [f2fs, agent] = [as_tested::build("bin", "f2fs")?, as_tested::build("bin", "guest-agent")?];
+        let mut libraries = BTreeSet::new();
+        for program in [&f2fs, &agent] {
+            libraries.extend(with_libraries(program)?.into_iter().filter(|file| file != program));
+        }
+        Ok(Programs { f2fs, agent, libraries })
+    }
+}
 
 /// Builds the packages' programs in a target directory of their own and returns the files, in the order of `programs`
 /// (package, program).

@@ -43,7 +43,7 @@ struct Target {
 ///
 /// If they do not compile.
 pub(super) fn models(crates: &[Crate], half: Half) -> Result<Vec<Vec<Model>>> {
-    let mut command = process::cargo(["test", "--quiet", "--no-run", "--profile", "checked"]);
+    let mut command = process::cargo(["test", "--quiet", "--no-run"]);
     command.args(["--message-format", "json-render-diagnostics"]);
     command.args(["--target-dir", &format!("target/{}", half.name())]);
     for krate in crates.iter().filter(|krate| !krate.tests.is_empty()) {
