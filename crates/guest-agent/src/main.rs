@@ -1,6 +1,6 @@
 //! The program that `cargo xtask guest` runs on both sides of a test. It makes and changes trees by the scripts of
-//! [`f2fs_workload::tree`], prints their manifests, compares zones, and measures single requests. Linked statically, so
-//! that it runs in a guest that has no C library.
+//! [`f2fs_workload::tree`], prints their manifests, compares zones, and measures single requests. Linked statically, or
+//! taken along with the libraries that it loads: the guest has none.
 #![forbid(unsafe_code)]
 
 mod commands;

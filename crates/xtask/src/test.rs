@@ -9,8 +9,9 @@
 //!                └─ loom ── shuttle ── counting ── fuzz ── package ── prepare ─┘      beside the others
 //! ```
 //!
-//! The models, the counting half, the fuzz targets and the packages have target directories of their own, and compilers seldom keep all processors busy: so those steps run beside the others, and their output is printed
-//! when they have ended.
+//! The models, the counting half, the fuzz targets and the packages have target directories of their own, and compilers
+//! seldom keep all processors busy: so those steps run beside the others, and their output is printed when they have
+//! ended.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,0 +1,115 @@
+//! Journals on media that fail.
+
+use super::*;
+
+/// A medium of which one store or fence fails, or all loads from one on.
+#[derive(Debug)]
+struct Failing {
+    medium: Medium,
+    left: AtomicU64,
+    reads: bool,
+}
+
+impl Failing {
+    fn new(medium: Medium, at: u64, reads: bool) -> Arc<Failing> {
+        Arc::new(Failing { medium, left: AtomicU64::new(at), reads })
+    }
+
+    fn pass(&self, reads: bool) -> Result<(), MediumError> {
+        if reads != self.reads || self.left.fetch_sub(1, Ordering::Relaxed) != 0 {
+            return Ok(());
+        }
+        if reads {
+            self.left.store(0, Ordering::Relaxed);
+        }
+        Err(MediumError::Other("a media error".into()))
+    }
+}
+
+impl f2fs_journal::Medium for Failing {
+    fn grain(&self) -> usize {
+        self.medium.grain()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.medium.bytes()
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {
+        self.pass(true)?;
+        self.medium.read(offset, into)
+    }
+
+    fn write(&self, offset: u64, bytes: Gather<'_>) -> Result<(), MediumError> {
+        self.pass(false)?;
+        self.medium.write(offset, bytes)
+    }
+
+    fn persist(&self) -> Result<(), MediumError> {
+        self.pass(false)?;
+        self.medium.persist()
+    }
+}
+
+/// A media error at each store and fence: a sync that returned without an error is kept, by the journal, or by the
+/// volume alone.
+#[test]
+fn a_media_error_at_each_store_costs_no_promise() {
+    let mut failed = 0;
+    for (mode, first) in [(JournalMode::Ordered, 0), (JournalMode::Journal, 1)] {
+        for at in (first..40).step_by(2) {
+            let device = Arc::new(RecordingDevice::new(formatted(64, &FormatOptions::default()).snapshot()));
+            let journal = medium();
+            create_journal(device.clone(), journal.clone(), false).unwrap();
+            let failing = Failing::new(journal.clone(), at, false);
+            let options = Options::new().journal(JournalOptions::new(failing.clone(), mode));
+            let Ok(fs) = FileSystem::open(device.clone(), options) else {
+                // It failed while nothing was synced yet.
+                FileSystem::open(cut(&device), Options::new().without_journal(true)).unwrap();
+                continue;
+            };
+            let file = fs.create_file("/file", 0o600).unwrap();
+            for round in 1..=12 {
+                file.write_at(&[round; 5000], 0).unwrap();
+                file.sync_all().unwrap();
+                if round == 6 {
+                    fs.checkpoint().unwrap();
+                }
+                if round % 3 == 0 {
+                    let (image, left) = (cut(&device), copy(&journal));
+                    assert_consistent(&*image);
+                    let opened = FileSystem::open(image.clone(), with_mode(&left, mode)).or_else(|_| {
+                        // Not without a reason: the journal failed, and is behind the volume.
+                        assert!(failing.left.load(Ordering::Relaxed) > 40, "operation {at}, round {round}");
+                        failed += 1;
+                        FileSystem::open(image, Options::new().without_journal(true))
+                    });
+                    assert_eq!(read(&opened.unwrap(), "/file"), [round; 5000], "operation {at}, round {round}");
+                }
+            }
+        }
+    }
+    assert!(failed > 5, "{failed}");
+}
+
+/// A journal that cannot be read gives an error, and nothing is written.
+#[test]
+fn a_journal_that_cannot_be_read_is_refused() {
+    let (device, journal, fs) = start_in(JournalMode::Journal);
+    let file = fs.create_file("/file", 0o600).unwrap();
+    file.write_at(&content(1, 9000), 0).unwrap();
+    file.sync_all().unwrap();
+    let (image, left) = (cut(&device), copy(&journal));
+    let before = image.snapshot();
+    let mut refused = 0;
+    for at in 0..40 {
+        let failing = JournalOptions::new(Failing::new(copy(&left), at, true), JournalMode::Journal);
+        match FileSystem::open(Arc::new(before.snapshot()), Options::new().journal(failing)) {
+            Ok(fs) => assert!(read(&fs, "/file") == content(1, 9000), "operation {at}"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!((2..40).contains(&refused), "{refused}");
+    let fs = FileSystem::open(image, with_mode(&left, JournalMode::Journal)).unwrap();
+    assert_eq!(read(&fs, "/file"), content(1, 9000));
+}
