@@ -23,12 +23,16 @@ use std::process::ExitCode;
 
 use f2fs_workload::copy::CopyOptions;
 
+use crate::args::bench::BenchCommand;
 use crate::args::{Arguments, Command};
 use crate::error::CliError;
 use crate::medium;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
     medium::choose(arguments.pmem, &arguments.devices, &arguments.journal, arguments.page_cache.0);
+    if medium::journal_path().is_some() && !takes_a_journal(&arguments.command) {
+        return Err(CliError::usage("this command syncs no files: it takes no --journal"));
+    }
     match &arguments.command {
         Command::Format(args) => format::run(args, &arguments.devices)?,
         Command::Inspect { image, holes, json } => inspect::run(image, *holes, *json)?,
@@ -59,4 +63,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Completions { shell } => completions::run(*shell)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether `--journal` means something to a command. Elsewhere it is an error: who gives it expects that it is used.
+fn takes_a_journal(command: &Command) -> bool {
+    match command {
+        Command::Check(_)
+        | Command::Ls(_)
+        | Command::Cat { .. }
+        | Command::Stat { .. }
+        | Command::Manifest { .. }
+        | Command::Put { .. }
+        | Command::Get { .. }
+        | Command::Mkdir { .. }
+        | Command::Rm { .. }
+        | Command::Mv { .. }
+        | Command::Ln { .. }
+        | Command::Mount(_)
+        | Command::Bench(BenchCommand::Fxmark(_) | BenchCommand::Varmail(_)) => true,
+        Command::Format(_)
+        | Command::Inspect { .. }
+        | Command::Calibrate(_)
+        | Command::Umount { .. }
+        | Command::Bench(BenchCommand::Read(_))
+        | Command::Ublk(_)
+        | Command::Journal(_)
+        | Command::Zones(_)
+        | Command::Completions { .. } => false,
+    }
 }

@@ -92,6 +92,13 @@ pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<FileSystem, C
     open_on(image, access, &device, caches.address_cache(4 << 20).lock_memory(4 << 20), medium::journal(access)?)
 }
 
+/// The identity of the journal that a volume was left with by a crash: files were synced into it. `None` also where the
+/// root cannot be read; then a journal cannot be brought back either.
+pub(crate) fn journal_left(image: &Path) -> Option<String> {
+    let options = Options::new().volume(VolumeOptions::new().read_only(true).recovery(false));
+    FileSystem::open(device(image, Access::Check).ok()?, options).ok()?.missing_journal().ok()?
+}
+
 fn open_on(
     image: &Path,
     access: Access,

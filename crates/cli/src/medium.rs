@@ -56,6 +56,12 @@ pub(crate) fn journal_path() -> Option<&'static Path> {
     choice().journal.journal.as_deref().filter(|path| *path != Path::new("none"))
 }
 
+/// The journal of the command line and its mode, behind the words for a device.
+pub(crate) fn journal_shown() -> Option<String> {
+    let mode = choice().journal.journal_mode.name();
+    journal_path().map(|path| format!(", journal {} ({mode})", Quoted::path(path)))
+}
+
 /// `--page-cache`, in bytes.
 pub(crate) fn page_cache() -> u64 {
     choice().page_cache

@@ -61,6 +61,14 @@ fn a_journal_from_its_making_to_its_end() {
     fail(&mut command(["check", "--repair", "--journal", path, disk]), 2, "detach");
     // Without the journal it is shown at its checkpoint, and not written.
     let before = fs::read(&image).unwrap();
+    let judged = run(&mut command(["check", disk]));
+    assert!(judged.status.success() && String::from_utf8_lossy(&judged.stderr).contains("was not looked at"));
+    let judged: serde_json::Value = serde_json::from_str(&ok(&mut command(["check", "--json", disk]))).unwrap();
+    assert_eq!(judged["left_with_journal"].as_str().unwrap().len(), 36);
+    assert!(ok(&mut command(["inspect", disk])).contains("left with synced files in"));
+    let shown: serde_json::Value = serde_json::from_str(&ok(&mut command(["inspect", "--json", disk]))).unwrap();
+    assert_eq!(shown["left_with_journal"], judged["left_with_journal"]);
+    fail(&mut command(["check", "--repair", disk]), 8, "--without-journal gives them up");
     let shown = run(&mut command(["ls", disk]));
     let said = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((shown.status.code(), shown.stdout.as_slice()), (Some(0), &b"h\n"[..]));
@@ -92,6 +100,103 @@ fn a_journal_from_its_making_to_its_end() {
     ok(&mut command(["mkdir", "--without-journal", text(&copy), "/new"]));
     assert_eq!(ok(&mut command(["ls", text(&copy)])), "h\nnew\n");
     assert_clean(&copy);
+}
+
+/// A repair writes to the volume: its journal is of no use afterwards. So the files in it are given up by name only.
+#[test]
+fn a_damaged_volume_is_repaired_without_its_journal_if_that_is_said() {
+    let place = Place::new();
+    let (image, journal) = (place.path("disk.img"), place.path("journal"));
+    ok(&mut command(["format", "--size", "64M", text(&image)]));
+    ok(&mut command(["journal", "create", "--size", "1M", text(&journal), text(&image)]));
+    left_by_a_kill(&image, &journal);
+    // The second copy of the superblock.
+    let file = fs::OpenOptions::new().write(true).open(&image).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 2048], 4096 + 1024).unwrap();
+    let before = fs::read(&image).unwrap();
+    fail(&mut command(["check", "--repair", "--json", text(&image)]), 8, "synced files in the journal");
+    assert!(fs::read(&image).unwrap() == before);
+    let repaired = run(&mut command(["check", "--repair", "--without-journal", text(&image)]));
+    assert_eq!(repaired.status.code(), Some(1), "{repaired:?}");
+    assert!(fs::read(&image).unwrap() != before);
+}
+
+/// A command that would not use the journal says so, in place of leaving it out.
+#[test]
+fn commands_without_a_use_for_a_journal_refuse_it() {
+    let place = Place::new();
+    let (image, journal) = (place.path("disk.img"), place.path("journal"));
+    let (disk, path) = (text(&image), text(&journal));
+    ok(&mut command(["format", "--size", "64M", disk]));
+    ok(&mut command(["journal", "create", "--size", "1M", path, disk]));
+    for words in [
+        &["format", "-f", disk][..],
+        &["inspect", disk],
+        &["calibrate", "-f", disk],
+        &["zones", disk],
+        &["bench", "read", "--reads", "1"],
+        &["journal", "inspect", path],
+        &["ublk", "list"],
+        &["umount", disk],
+        &["completions", "bash"],
+    ] {
+        fail(command(words).args(["--journal", path]), 2, "no --journal");
+        ok(command(["ls", disk]).args(["--journal", "none"]));
+    }
+}
+
+/// Each command that reads or changes a volume has its journal: what one of them wrote is there for the next one.
+#[test]
+fn every_command_that_opens_takes_the_journal() {
+    let place = Place::new();
+    let (image, journal, out) = (place.path("disk.img"), place.path("journal"), place.path("out"));
+    let (disk, path) = (text(&image), text(&journal));
+    ok(&mut command(["format", "--size", "64M", disk]));
+    ok(&mut command(["journal", "create", "--size", "1M", path, disk]));
+    left_by_a_kill(&image, &journal);
+    let with = |words: &[&str]| {
+        let done = run(command(words).args(["--journal", path]));
+        assert!(done.status.success(), "{words:?}: {done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    // For reading: nothing is brought back yet.
+    assert!(with(&["ls", disk]).contains("synced"));
+    assert_eq!(with(&["cat", disk, "/synced"]), "it was promised");
+    assert!(with(&["stat", disk, "/synced"]).contains("15"));
+    assert!(with(&["manifest", disk]).contains("synced"));
+    with(&["get", disk, "/synced", text(&out)]);
+    assert_eq!(fs::read_to_string(&out).unwrap(), "it was promised");
+    with(&["check", disk]);
+    // For writing.
+    with(&["mv", disk, "/synced", "/moved"]);
+    with(&["ln", disk, "/moved", "/linked"]);
+    with(&["put", disk, text(&out), "/put"]);
+    with(&["mkdir", disk, "/dir"]);
+    with(&["rm", disk, "/linked"]);
+    assert_eq!(with(&["ls", disk]), "dir\nmoved\nput\n");
+    assert_clean(&image);
+}
+
+#[test]
+fn a_benchmark_takes_an_empty_journal_or_is_told_to() {
+    let place = Place::new();
+    let journal = place.path("journal");
+    let path = text(&journal);
+    let bench = |words: &[&str]| {
+        let mut fxmark = command(["bench", "fxmark", "--memory", "256M", "--workload", "mwcl,mwul", "--files", "200"]);
+        fxmark.args(["--policy", "sharded", "--threads", "1", "--verify", "--json", "--journal", path]).args(words);
+        fxmark
+    };
+    fs::write(&journal, vec![0; 1 << 20]).unwrap();
+    let measured: serde_json::Value = serde_json::from_str(&ok(&mut bench(&[]))).unwrap();
+    assert!(measured["device"].as_str().unwrap().contains("(ordered)"), "{measured}");
+    fail(&mut bench(&[]), 1, "already");
+    ok(&mut bench(&["--force", "--journal-mode", "journal"]));
+    let image = place.path("disk.img");
+    ok(&mut command(["format", "--size", "64M", text(&image)]));
+    let mut formatted = command(["bench", "fxmark", "--image", text(&image), "--force", "--formatted"]);
+    fail(formatted.args(["--workload", "mwcl", "--threads", "1", "--journal", path]), 2, "is made anew");
+    fail(bench(&["--directory"]).arg(text(place.path("x").as_path())), 2, "directory");
 }
 
 #[test]

@@ -41,6 +41,42 @@ fn what_was_synced_survives_a_kill() {
     mounted.judge();
 }
 
+/// With a journal in each of its modes: files, a renamed one, a directory.
+#[test]
+fn what_was_synced_into_a_journal_survives_a_kill() {
+    for mode in ["ordered", "journal"] {
+        let Some(mounted) = Mounted::new("what_was_synced_into_a_journal_survives_a_kill", &[]) else { return };
+        shell(&format!("umount {}", mounted.dir.display()));
+        let journal = mounted.image.with_extension("journal");
+        ok(command(["journal", "create", "--size", "2M"]).arg(&journal).arg(&mounted.image));
+        let mount = || {
+            let mut mount = command(["mount", "--journal-mode", mode, "--journal"]);
+            let said = run(mount.arg(&journal).arg(&mounted.image).arg(&mounted.dir));
+            assert!(said.status.success(), "{said:?}");
+        };
+        mount();
+        let synced = OpenOptions::new().read(true).write(true).create_new(true).open(mounted.path("synced")).unwrap();
+        for round in 0..20_u8 {
+            synced.write_all_at(&[round; 5000], u64::from(round) * 5000).unwrap();
+            synced.sync_all().unwrap();
+        }
+        fs::create_dir(mounted.path("d")).unwrap();
+        fs::rename(mounted.path("synced"), mounted.path("d/moved")).unwrap();
+        File::open(mounted.path("d")).unwrap().sync_all().unwrap();
+        fs::write(mounted.path("lost"), b"not synced").unwrap();
+        mounted.kill("-KILL");
+        drop(synced);
+        shell(&format!("umount {}", mounted.dir.display()));
+        let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
+        assert!(!said.status.success(), "without its journal: {said:?}");
+        mount();
+        let found = fs::read(mounted.path("d/moved")).unwrap();
+        assert!(found.len() == 100_000 && found.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at / 5000));
+        assert!(!mounted.path("synced").exists());
+        mounted.judge();
+    }
+}
+
 #[test]
 fn what_was_mapped_and_synced_survives_a_kill() {
     for options in [&[][..], &["cache=writeback"]] {

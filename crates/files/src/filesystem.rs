@@ -151,6 +151,18 @@ impl FileSystem {
         self.core.checkpoint(Reason::Sync)
     }
 
+    /// Stops syncing into the journal that the file system was opened with, and writes a checkpoint: the volume does not
+    /// need that journal any more, and it may be taken away. From here on syncs go to the volume itself. Without a
+    /// journal this is a checkpoint.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Self::checkpoint): the volume needs its journal.
+    pub fn detach_journal(&self) -> Result<CheckpointReport, FsError> {
+        WriteBack(&self.core).write_back_ahead();
+        Attachment(&self.core).end()?;
+        self.core.checkpoint(Reason::Sync)
+    }
+
     /// Writes the last checkpoint and marks the volume as cleanly closed. Handles that are still open fail from here on
     /// if they change something; a file that was opened and has no name is freed by the next open. The device can be
     /// opened again. A handle that is still read from then on may see blocks that the next file system wrote: close

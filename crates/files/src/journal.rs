@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   open:   records brought back ─> note ─> a checkpoint ─> syncs go to the journal
-//!   close:  syncs are checkpoints ─> note gone ─> the last checkpoint
+//!   close:  no more records, syncs are checkpoints ─> note gone ─> the last checkpoint
 //! ```
 //!
 //! So a volume has the note from the first sync that went to the journal until it is closed. An opening without the
@@ -99,7 +99,9 @@ impl Attachment<'_> {
     /// Nothing goes to the journal any more. The checkpoint that follows makes the volume one without a journal.
     pub(crate) fn end(self) -> Result<(), FsError> {
         if self.0.options.journal.is_some() && !self.0.volume.is_read_only() {
-            self.0.volume.journal().retire();
+            let op = self.0.volume.begin()?;
+            self.0.volume.journal().retire(&op);
+            drop(op);
             self.remove_note()?;
         }
         Ok(())

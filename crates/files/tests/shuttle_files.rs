@@ -7,6 +7,7 @@
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
 //! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
 //! mutant: journal_flush_of_data, killed by: syncs_of_four_threads_into_a_journal
+//! mutant: journal_retired_beside_log, killed by: syncs_of_four_threads_whose_journal_is_detached
 //! mutant: journal_names_in_no_order, killed by: names_of_two_threads_into_a_journal
 //! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: checkpoint_freezes_behind_the_gate, killed by: names_of_four_threads_beside_checkpoints
@@ -227,8 +228,19 @@ fn cut(device: &RecordingDevice, journal: Option<&Memory>) -> (MemoryDevice, Opt
     (log.image_at(log.events().len(), |_, _| false), journal)
 }
 
+/// What happens beside syncs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    /// So many checkpoints.
+    Checkpoints(usize),
+    /// The journal is detached.
+    Detached,
+}
+
+const NOTHING: Beside = Beside::Checkpoints(0);
+
 /// Synced data is there when all that was not flushed is gone, whoever wrote it to the device.
-fn syncs_of_threads(mode: Option<JournalMode>, checkpoints: usize) {
+fn syncs_of_threads(mode: Option<JournalMode>, beside: Beside) {
     // More than waits for the group: it is sent at once, and the leader waits for it.
     const LONG: usize = 17;
     let blocks = |number: u8| if number == 0 { LONG } else { 1 };
@@ -245,7 +257,7 @@ fn syncs_of_threads(mode: Option<JournalMode>, checkpoints: usize) {
     fs.create_file("/shared", 0o644).unwrap().write_at(&[1; 4 * BLOCK], 0).unwrap();
     fs.checkpoint().unwrap();
     let images = Arc::new(Mutex::new(Vec::new()));
-    let threads: Vec<_> = (0..4_u8)
+    let mut threads: Vec<_> = (0..4_u8)
         .map(|number| {
             let (device, images, journal) = (Arc::clone(&device), Arc::clone(&images), journal.clone());
             spawn(&fs, move |fs| {
@@ -265,13 +277,18 @@ fn syncs_of_threads(mode: Option<JournalMode>, checkpoints: usize) {
             })
         })
         .collect();
-    for _ in 0..checkpoints {
-        fs.checkpoint().unwrap();
+    match beside {
+        Beside::Checkpoints(number) => (0..number).for_each(|_| assert!(fs.checkpoint().is_ok())),
+        Beside::Detached => {
+            // There are records by then.
+            threads.remove(0).join().unwrap();
+            fs.detach_journal().unwrap();
+        }
     }
     for thread in threads {
         thread.join().unwrap();
     }
-    assert!(mode.is_none() || fs.volume().journal_usage().unwrap().used != 0);
+    assert!(mode.is_none() || beside != NOTHING || fs.volume().journal_usage().unwrap().used != 0);
     drop(fs);
     for (number, (image, journal)) in images.lock().drain(..) {
         judge(&image);
@@ -286,29 +303,47 @@ fn syncs_of_threads(mode: Option<JournalMode>, checkpoints: usize) {
 
 #[test]
 fn syncs_of_four_threads() {
-    random("syncs_of_four_threads", 60, || syncs_of_threads(None, 0));
-    priorities("syncs_of_four_threads", 60, 4, || syncs_of_threads(None, 0));
+    random("syncs_of_four_threads", 60, || syncs_of_threads(None, NOTHING));
+    priorities("syncs_of_four_threads", 60, 4, || syncs_of_threads(None, NOTHING));
 }
 
 /// Checkpoints freeze and are written meanwhile: whichever of them a crash leads to, what was synced is there.
 #[test]
 fn syncs_of_four_threads_beside_checkpoints() {
-    random("syncs_of_four_threads_beside_checkpoints", 60, || syncs_of_threads(None, 3));
-    priorities("syncs_of_four_threads_beside_checkpoints", 60, 4, || syncs_of_threads(None, 3));
+    random("syncs_of_four_threads_beside_checkpoints", 60, || syncs_of_threads(None, Beside::Checkpoints(3)));
+    priorities("syncs_of_four_threads_beside_checkpoints", 60, 4, || syncs_of_threads(None, Beside::Checkpoints(3)));
 }
 
 #[test]
 fn syncs_of_four_threads_into_a_journal() {
-    let body = || syncs_of_threads(Some(JournalMode::Ordered), 0);
+    let body = || syncs_of_threads(Some(JournalMode::Ordered), NOTHING);
     random("syncs_of_four_threads_into_a_journal", 60, body);
     priorities("syncs_of_four_threads_into_a_journal", 60, 4, body);
 }
 
 #[test]
 fn syncs_of_four_threads_with_data_into_a_journal() {
-    let body = || syncs_of_threads(Some(JournalMode::Journal), 0);
+    let body = || syncs_of_threads(Some(JournalMode::Journal), NOTHING);
     random("syncs_of_four_threads_with_data_into_a_journal", 60, body);
     priorities("syncs_of_four_threads_with_data_into_a_journal", 60, 4, body);
+}
+
+/// Checkpoints freeze meanwhile, and take the space of records back.
+#[test]
+fn syncs_of_four_threads_into_a_journal_beside_checkpoints() {
+    for mode in [JournalMode::Ordered, JournalMode::Journal] {
+        let body = move || syncs_of_threads(Some(mode), Beside::Checkpoints(3));
+        random("syncs_of_four_threads_into_a_journal_beside_checkpoints", 40, body);
+        priorities("syncs_of_four_threads_into_a_journal_beside_checkpoints", 40, 4, body);
+    }
+}
+
+/// No sync goes to the log while records are needed: an opening could not tell which of both is newer.
+#[test]
+fn syncs_of_four_threads_whose_journal_is_detached() {
+    let body = || syncs_of_threads(Some(JournalMode::Ordered), Beside::Detached);
+    random("syncs_of_four_threads_whose_journal_is_detached", 40, body);
+    priorities("syncs_of_four_threads_whose_journal_is_detached", 40, 4, body);
 }
 
 /// A file is overwritten again and again beside syncs of it: each sync leaves what was there before, or what came

@@ -37,7 +37,7 @@ use f2fs_device::{BlockDevice, DeviceError, Request, WriteBehind};
 use f2fs_format::Nid;
 use f2fs_journal::{Error, Journal, SharedMedium};
 use f2fs_segment::Displaced;
-use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use f2fs_sync::{
     Arc, CachePadded, GroupCommit, Mutex, OnceLock, PerCore, PlainArc, Striped, protocol_step, protocol_value,
     stripes_here,
@@ -86,8 +86,9 @@ pub(crate) struct SyncJournal {
     pub(crate) room: CachePadded<Mutex<()>>,
     /// Half of a lane is full: a checkpoint would make room.
     pub(crate) is_filling: AtomicBool,
-    /// Takes no more records: it failed, or the volume is about to be closed.
-    pub(crate) is_retired: AtomicBool,
+    /// The epoch in which it took its last record, since it failed, or the volume is about to be closed; 0: it takes
+    /// them.
+    pub(crate) retired: AtomicU64,
     /// In [`JournalMode::Journal`].
     pub(crate) data: Option<UnflushedData>,
     /// The names that changed.
@@ -124,19 +125,25 @@ impl SyncJournal {
             names: NameLog::new(),
             name_syncs: GroupCommit::new(),
             is_filling: AtomicBool::new(false),
-            is_retired: AtomicBool::new(false),
+            retired: AtomicU64::new(0),
             buffers: PerCore::new(|_| Mutex::default()),
         }
     }
 
     /// Whether syncs go to it.
     pub(crate) fn is_open(&self) -> bool {
-        !self.is_retired.load(Ordering::Acquire)
+        self.retired.load(Ordering::Acquire) == 0
     }
 
-    /// Syncs are checkpoints from here on.
-    pub(crate) fn retire(&self) {
-        self.is_retired.store(true, Ordering::Release);
+    /// Takes no more records. The caller keeps this epoch from ending: it holds the gate, or the turn.
+    pub(crate) fn retire(&self, epoch: u64) {
+        let _ = self.retired.compare_exchange(0, epoch, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Whether it may hold records of this epoch, and takes no more. Then a sync is a checkpoint: a chain in the log
+    /// would stand beside the records, and an opening could not tell which of them is newer.
+    pub(crate) fn has_retired_in(&self, epoch: u64) -> bool {
+        self.retired.load(Ordering::Acquire) == epoch
     }
 
     /// Whether a checkpoint is due that makes room.
@@ -144,21 +151,22 @@ impl SyncJournal {
         self.is_filling.load(Ordering::Relaxed)
     }
 
-    /// The checkpoint with the footer version `next` is about to become valid. Called while syncs wait.
-    pub(crate) fn announce(&self, base: u64, next: u64) {
+    /// The checkpoint with the footer version `next` is about to become valid. Called while syncs wait, in this epoch.
+    pub(crate) fn announce(&self, base: u64, next: u64, epoch: u64) {
         let announced =
             protocol_value!("journal_checkpoint_announced", self.set_area(JournalArea { base, next }), Ok(()));
         if announced.is_err() {
-            self.retire();
+            self.retire(epoch);
         }
     }
 
-    /// The checkpoint with this footer version is durable: no record is needed any more. Called while syncs wait.
-    pub(crate) fn take_back(&self, base: u64) {
+    /// The checkpoint with this footer version is durable: no record is needed any more. Called while syncs wait, in
+    /// this epoch.
+    pub(crate) fn take_back(&self, base: u64, epoch: u64) {
         let mark = self.log.mark();
         let taken = self.log.truncate_with(&mark, &JournalArea { base, next: 0 }.bytes());
         if taken.is_err() {
-            self.retire();
+            self.retire(epoch);
         }
         self.is_filling.store(false, Ordering::Relaxed);
     }
@@ -255,18 +263,18 @@ impl AttachedJournal {
     }
 
     /// The pack of the checkpoint with the footer version `next` is about to be written, and will count. `base`: that
-    /// of the last one.
-    pub(crate) fn announce(&self, base: u64, next: u64) {
+    /// of the last one. `epoch`: the one that has begun.
+    pub(crate) fn announce(&self, base: u64, next: u64, epoch: u64) {
         if let Some(journal) = self.get() {
-            journal.announce(base, next);
-            protocol_value!("journal_taken_back_before_checkpoint", (), journal.take_back(next));
+            journal.announce(base, next, epoch);
+            protocol_value!("journal_taken_back_before_checkpoint", (), journal.take_back(next, epoch));
         }
     }
 
     /// The checkpoint with this footer version is durable.
-    pub(crate) fn take_back(&self, base: u64) {
+    pub(crate) fn take_back(&self, base: u64, epoch: u64) {
         if let Some(journal) = self.get() {
-            journal.take_back(base);
+            journal.take_back(base, epoch);
         }
     }
 }

@@ -4,8 +4,8 @@
 mod found;
 mod restore;
 
-use crate::Volume;
 use crate::journal::SyncJournal;
+use crate::{Op, Volume};
 
 pub use found::{BoundName, FoundJournal, JournaledNodes};
 
@@ -20,10 +20,12 @@ impl Journaling<'_> {
         self.0.attached_journal.get().is_some_and(SyncJournal::is_open)
     }
 
-    /// Lets syncs be checkpoints from here on, so that no record is added any more. What was synced stays synced.
-    pub fn retire(self) {
+    /// No record is added any more. What was synced stays synced. Syncs are checkpoints until there was one, and then go
+    /// to the log.
+    pub fn retire(self, op: &Op<'_>) {
+        op.expect_of(self.0);
         if let Some(journal) = self.0.attached_journal.get() {
-            journal.retire();
+            journal.retire(self.0.epoch());
         }
     }
 

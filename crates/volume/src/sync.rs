@@ -91,8 +91,14 @@ impl Syncs<'_> {
         if let Some(reason) = self.must_checkpoint(&inode.page, &inode.read()) {
             return Ok(Synced::Must(reason));
         }
-        if let Some(journal) = self.0.attached_journal.get().filter(|journal| journal.is_open()) {
-            return self.to_journal(op, journal, &inode.page, flight.as_deref());
+        match self.0.attached_journal.get() {
+            Some(journal) if journal.is_open() => return self.to_journal(op, journal, &inode.page, flight.as_deref()),
+            Some(journal)
+                if protocol_value!("journal_retired_beside_log", journal.has_retired_in(self.0.epoch()), false) =>
+            {
+                return Ok(Synced::Must(MustCheckpoint::Journal));
+            }
+            _ => {}
         }
         let request = SyncRequest { inode: inode.page.clone(), flight };
         let answer = self.0.roll_forward.syncs.join(request, |group| self.write_group(op, &group));

@@ -71,5 +71,5 @@ pub use directory::run_in_directory;
 pub use error::FxmarkError;
 pub use measured::{Fill, Measured};
 pub use observer::Observer;
-pub use run::{run, run_formatted};
+pub use run::{run, run_formatted, run_journaled};
 pub use setting::{Setting, UnknownWorkload, Workload};

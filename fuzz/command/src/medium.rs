@@ -43,6 +43,10 @@ pub(crate) fn page_cache() -> u64 {
     0
 }
 
+pub(crate) fn journal_shown() -> Option<String> {
+    None
+}
+
 pub(crate) fn without_journal() -> bool {
     false
 }

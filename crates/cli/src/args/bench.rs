@@ -14,7 +14,8 @@ use crate::size::Size;
 pub(crate) enum BenchCommand {
     /// Create, unlink, rename, read and write from many threads, with each way of finding free node IDs.
     ///
-    /// The workloads are FxMark's. They run in this process, on a device in memory or on an image.
+    /// The workloads are FxMark's. They run in this process, on a device in memory or on an image. With --journal files
+    /// are synced into that journal; it has to be empty, or its content is lost by --force.
     #[command(after_help = "\
 Examples:
   f2fs bench fxmark --memory 8G --workload mwul,mwum --threads 1,2,4
@@ -86,8 +87,8 @@ pub(crate) struct TargetArgs {
     /// Size of an image that is created.
     #[arg(long, requires = "image", allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
-    /// Overwrite the content of the image.
-    #[arg(long, short = 'f', requires = "image")]
+    /// Overwrite the content of the image, and of the journal.
+    #[arg(long, short = 'f')]
     pub(crate) force: bool,
     /// Size of a device in memory. Only blocks that are written take memory.
     #[arg(long, default_value = "64G", allow_hyphen_values = true)]

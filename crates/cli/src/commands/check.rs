@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::repair;
 use crate::args::CheckArgs;
-use crate::error::CliError;
-use crate::image::{Access, device, foreign, open_with};
+use crate::error::{CliError, say};
+use crate::image::{Access, device, foreign, journal_left, open_with};
 use crate::interrupt::guarded;
 use crate::medium;
 use crate::progress;
@@ -34,23 +34,34 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         let what = "a journal is not repaired: bring it back with `f2fs journal detach`, or leave out --journal";
         return Err(CliError::usage(what));
     }
+    if args.repair
+        && !medium::without_journal()
+        && let Some(journal) = journal_left(image)
+    {
+        let how = "`f2fs journal detach` brings them back, --without-journal gives them up";
+        return not_checked(
+            as_json,
+            CliError::at(image, format_args!("was left with synced files in the journal {journal}: {how}")),
+        );
+    }
     let result = if changes { repair::run(args) } else { judge(image, as_json) };
-    result.or_else(|error| {
-        if error.is_interruption() {
-            return Err(error);
-        }
-        if as_json {
-            let _ = writeln!(std::io::stdout(), "{:#}", json!({ "checked": false, "error": error.to_string() }));
-        }
-        error.report();
-        Ok(ExitCode::from(NOT_CHECKED))
-    })
+    result.or_else(|error| if error.is_interruption() { Err(error) } else { not_checked(as_json, error) })
+}
+
+/// Says why there is no verdict.
+fn not_checked(as_json: bool, error: CliError) -> Result<ExitCode, CliError> {
+    if as_json {
+        let _ = writeln!(std::io::stdout(), "{:#}", json!({ "checked": false, "error": error.to_string() }));
+    }
+    error.report();
+    Ok(ExitCode::from(NOT_CHECKED))
 }
 
 fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
     // Whether there is a journal at all is known before the volume is read.
     let journal = medium::journal(Access::Read)?;
     let report = examine(image)?;
+    let left = if journal.is_none() { journal_left(image) } else { None };
     let journal = journal.map(|journal| judge_journal(image, journal));
     let journal_is_good = journal.as_ref().is_none_or(|verdict| verdict.trouble.is_none());
     let mut out = std::io::stdout().lock();
@@ -72,6 +83,7 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
                 "orphans": counts.orphans,
                 "free_segments": counts.free_segments,
             },
+            "left_with_journal": left,
             "journal": journal.map(|verdict| json!({
                 "good": verdict.trouble.is_none(), "trouble": verdict.trouble, "files": verdict.files, "nodes": verdict.nodes,
             })),
@@ -91,6 +103,10 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
                 None => Ok(()),
             })
     };
+    if let Some(journal) = left.filter(|_| !as_json) {
+        let shown = Quoted::path(image);
+        say(format_args!("{shown}: what was synced into the journal {journal} was not looked at: --journal names it"));
+    }
     // A crash may leave a torn copy: it is shown, but the volume is sound.
     let sound = report.is_consistent() && journal_is_good;
     tell_verdict(if sound { 0 } else { CORRUPT }, told)

@@ -25,11 +25,19 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
         Err(error) => return unopened::show(image, as_json, error),
     };
     let holes = if with_holes { Some(Holes::of(fs.volume())?) } else { None };
+    // Where the root cannot be read, no journal can be brought back.
+    let left = fs.missing_journal().ok().flatten();
     let mut out = std::io::stdout().lock();
     if as_json {
-        writeln!(out, "{:#}", for_programs(fs.volume(), holes.as_ref()))?;
+        let mut value = for_programs(fs.volume(), holes.as_ref());
+        value["left_with_journal"] = json!(left);
+        writeln!(out, "{value:#}")?;
     } else {
-        writeln!(out, "{}", for_people(fs.volume(), holes.as_ref()))?;
+        let mut table = for_people(fs.volume(), holes.as_ref());
+        if let Some(journal) = left {
+            table.add_row(["journal", &format!("left with synced files in {journal}")]);
+        }
+        writeln!(out, "{table}")?;
     }
     Ok(())
 }

@@ -59,6 +59,42 @@ fn a_sync_with_data_costs_one_fence() {
     assert_eq!(device.counts().flushes, before.flushes + 1);
 }
 
+/// In the mode `writeback` a sync waits for no data: after a power cut the file has its size, its attributes and its
+/// name, and its blocks hold what they held or what was written.
+#[test]
+fn a_sync_in_writeback_flushes_nothing() {
+    let device = Arc::new(RecordingDevice::new(formatted(64, &FormatOptions::default()).snapshot()));
+    let journal = Arc::new(RegionMedium::new(CountedRegion::new(MemoryRegion::new(BYTES).unwrap())));
+    create_journal(device.clone(), journal.clone(), false).unwrap();
+    let with = || Options::new().journal(JournalOptions::new(journal.clone(), JournalMode::Writeback));
+    let fs = FileSystem::open(device.clone(), with()).unwrap();
+    let file = fs.create_file("/file", 0o640).unwrap();
+    file.write_at(&content(1, 9000), 0).unwrap();
+    fs.checkpoint().unwrap();
+    let written = fs.statfs().written;
+    for round in 2..6 {
+        let (before, lines) = (device.counts(), journal.region().counts());
+        file.write_at(&content(round, 4096), 4096).unwrap();
+        file.write_at(&content(round, 4096), u64::from(round) * 4096).unwrap();
+        file.sync_all().unwrap();
+        let cost = journal.region().counts().since(lines);
+        assert_eq!((device.counts().flushes, cost.fences), (before.flushes, 1), "round {round}");
+        assert!(cost.stored_past_cache <= 16, "{} lines", cost.stored_past_cache);
+    }
+    fs.set_permissions("/file", 0o600).unwrap();
+    fs.rename("/file", "/moved", f2fs_files::RenameMode::default()).unwrap();
+    fs.root().unwrap().sync_all().unwrap();
+    assert_eq!(fs.statfs().written.checkpoints, written.checkpoints);
+    let image = cut(&device);
+    drop(fs);
+    assert_consistent(&*image);
+    let fs = FileSystem::open(image, with()).unwrap();
+    let stat = fs.metadata("/moved").unwrap();
+    assert_eq!((stat.size, stat.permissions, fs.exists("/file").unwrap()), (6 * 4096, 0o600, false));
+    assert!(read(&fs, "/moved")[..4096] == content(1, 9000)[..4096]);
+    fs.close().unwrap();
+}
+
 #[test]
 fn a_file_with_several_names_needs_no_checkpoint() {
     let (device, journal, fs) = start();

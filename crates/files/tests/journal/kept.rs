@@ -2,6 +2,12 @@
 
 use super::*;
 
+/// Nodes behind the last checkpoint.
+fn in_the_log(image: &MemoryDevice) -> usize {
+    let fs = FileSystem::open(Arc::new(image.snapshot()), Options::new().read_only(true)).unwrap();
+    fs.volume().synced_nodes().unwrap().len()
+}
+
 #[test]
 fn synced_files_come_back_from_the_journal() {
     synced_files_come_back(JournalMode::Ordered);
@@ -32,9 +38,8 @@ fn synced_files_come_back(mode: JournalMode) {
     }
     fs.create_file("/lost", 0o644).unwrap().write_at(b"never synced", 0).unwrap();
     assert_eq!(fs.statfs().written.checkpoints, checkpoints, "no sync is a checkpoint");
-    assert!(fs.volume().synced_nodes().unwrap().is_empty(), "and nothing is in the log");
-
     let (image, left) = (cut(&device), copy(&journal));
+    assert_eq!(in_the_log(&image), 0, "and nothing is in the log");
     assert_consistent(&*image);
     for read_only in [true, false] {
         let fs = FileSystem::open(image.clone(), with(&left).read_only(read_only)).unwrap();
@@ -110,6 +115,36 @@ fn what_was_cut_off_again_does_not_come_back() {
     fs.close().unwrap();
     drop(fs);
     assert_clean(&image);
+}
+
+/// A journal that is to be taken away is not needed any more, and what was in it is on the volume.
+#[test]
+fn a_file_system_goes_on_without_its_journal() {
+    for mode in [JournalMode::Ordered, JournalMode::Journal] {
+        let (device, journal, fs) = start_in(mode);
+        let synced = |path: &str| {
+            let file = fs.create_file(path, 0o600).unwrap();
+            file.write_at(&content(1, 5000), 0).unwrap();
+            file.sync_all().unwrap();
+        };
+        synced("/record");
+        fs.detach_journal().unwrap();
+        let checkpoints = fs.statfs().written.checkpoints;
+        let used = fs.volume().journal_usage().unwrap().used;
+        synced("/log");
+        assert_eq!(fs.statfs().written.checkpoints, checkpoints, "no sync is one");
+        assert_eq!(fs.volume().journal_usage().unwrap().used, used, "nothing goes there");
+        let image = cut(&device);
+        assert_eq!(in_the_log(&image), 1);
+        for options in [Options::new(), with_mode(&copy(&journal), mode)] {
+            let opened = FileSystem::open(Arc::new(image.snapshot()), options).unwrap();
+            for path in ["/record", "/log"] {
+                assert_eq!(read(&opened, path), content(1, 5000), "{path}");
+            }
+        }
+        fs.close().unwrap();
+        assert_clean(&device.snapshot());
+    }
 }
 
 #[test]

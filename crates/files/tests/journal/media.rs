@@ -56,8 +56,8 @@ impl f2fs_journal::Medium for Failing {
 #[test]
 fn a_media_error_at_each_store_costs_no_promise() {
     let mut failed = 0;
-    for (mode, first) in [(JournalMode::Ordered, 0), (JournalMode::Journal, 1)] {
-        for at in (first..40).step_by(2) {
+    for mode in [JournalMode::Ordered, JournalMode::Journal] {
+        for at in 0..40 {
             let device = Arc::new(RecordingDevice::new(formatted(64, &FormatOptions::default()).snapshot()));
             let journal = medium();
             create_journal(device.clone(), journal.clone(), false).unwrap();

@@ -1,5 +1,10 @@
 //! Volumes and journals that do not belong together, and damaged records.
 
+use f2fs_device::{KeptZones, ZoneLayout};
+use f2fs_format::feature::Features;
+use f2fs_journal::Journal;
+use f2fs_volume::format::format;
+
 use super::*;
 
 fn trouble(result: Result<FileSystem, FsError>) -> JournalTrouble {
@@ -66,4 +71,35 @@ fn a_damaged_record_is_no_reason_to_lose_it_in_silence() {
     let error = trouble(FileSystem::open(image.clone(), with(&left)));
     assert!(matches!(error, JournalTrouble::Damaged { records: 1..19, .. }), "{error}");
     FileSystem::open(image, Options::new().without_journal(true)).unwrap();
+}
+
+/// A record that is no sync, and a header that is not a volume's.
+#[test]
+fn what_a_volume_did_not_write_is_refused() {
+    let (device, journal, fs) = start();
+    fs.create_file("/file", 0o600).unwrap().sync_all().unwrap();
+    let (image, left) = (cut(&device), copy(&journal));
+    let opened = |medium: &Medium| Journal::open(medium.clone() as SharedMedium, None).unwrap().start().unwrap();
+    opened(&left).append(0, &[b"no sync"]).unwrap();
+    let error = trouble(FileSystem::open(image.clone(), with(&left)));
+    assert!(matches!(error, JournalTrouble::Record { .. }), "{error}");
+    let left = copy(&journal);
+    opened(&left).set_area(&[7; 3]).unwrap();
+    let error = trouble(FileSystem::open(image.clone(), with(&left)));
+    assert!(matches!(error, JournalTrouble::Area { bytes: 3 }), "{error}");
+    assert!(FileSystem::open(image, with(&copy(&journal))).unwrap().exists("/file").unwrap());
+}
+
+/// Data cannot be written again to its place on zones.
+#[test]
+fn data_in_a_journal_of_zones_is_refused() {
+    let layout = ZoneLayout::new(1024).with_conventional(8);
+    let memory = Arc::new(MemoryDevice::new(KeptZones::<Arc<MemoryDevice>>::blocks_needed(&layout, 40).unwrap()));
+    let zones = Arc::new(KeptZones::create(memory, layout).unwrap());
+    format(&*zones, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
+    let journal = medium();
+    create_journal(zones.clone(), journal.clone(), false).unwrap();
+    let error = trouble(FileSystem::open(zones.clone(), with_mode(&journal, JournalMode::Journal)));
+    assert!(matches!(error, JournalTrouble::Zoned), "{error}");
+    FileSystem::open(zones, with_mode(&journal, JournalMode::Ordered)).unwrap().close().unwrap();
 }

@@ -79,12 +79,12 @@ impl Checkpoints<'_> {
             freed_segments: 0,
             pause: Duration::ZERO,
         };
-        self.0.attached_journal.announce(self.0.footer_version(), pack.block.footer_version());
+        self.0.attached_journal.announce(self.0.footer_version(), pack.block.footer_version(), self.0.epoch());
         self.write_pack(index, &pack)?;
         self.0.roll_forward.begin();
         let durable = Durable { checkpoint: pack.checkpoint, pack: index, kbytes_written };
         self.0.last_checkpoint.replace(durable, pack.block.footer_version());
-        self.0.attached_journal.take_back(self.0.footer_version());
+        self.0.attached_journal.take_back(self.0.footer_version(), self.0.epoch());
         self.publish(&mut report, cleared)?;
         Ok(report)
     }

@@ -163,7 +163,7 @@ impl Syncs<'_> {
             Err(Error::Full { .. } | Error::TooLarge { .. }) => Synced::Must(MustCheckpoint::Journal),
             Err(_) => {
                 // Nobody knows whether the record is there. A checkpoint holds the same changes.
-                journal.retire();
+                journal.retire(self.0.epoch());
                 Synced::Must(MustCheckpoint::Journal)
             }
         }

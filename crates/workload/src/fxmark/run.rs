@@ -8,7 +8,7 @@ use f2fs::nat::NatStats;
 use f2fs::sync::PlainArc;
 use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{FormatOptions, format};
-use f2fs::{FileSystem, Options};
+use f2fs::{FileSystem, JournalOptions, Options, create_journal};
 
 use super::error::FxmarkError;
 use super::measured::{Fill, Measured};
@@ -30,7 +30,26 @@ pub fn run(
 ) -> Result<Measured, FxmarkError> {
     setting.validate().map_err(FxmarkError::Setting)?;
     format(&*device, &FormatOptions::default().forced())?;
-    run_formatted(device, setting, observer)
+    measure(device, setting, options(setting), observer)
+}
+
+/// As [`run`], with a journal that is made anew on its medium, and into which files are synced. `force`: what is on the
+/// medium is lost; else it has to be empty.
+///
+/// # Errors
+/// [`FxmarkError`].
+#[allow(clippy::needless_pass_by_value)] // the file system keeps it
+pub fn run_journaled(
+    device: PlainArc<dyn BlockDevice>,
+    journal: JournalOptions,
+    force: bool,
+    setting: &Setting,
+    observer: &dyn Observer,
+) -> Result<Measured, FxmarkError> {
+    setting.validate().map_err(FxmarkError::Setting)?;
+    format(&*device, &FormatOptions::default().forced())?;
+    create_journal(device.clone(), journal.medium.clone(), force).map_err(FxmarkError::volume("make the journal"))?;
+    measure(device, setting, options(setting).journal(journal), observer)
 }
 
 /// As [`run`], on a new, empty volume that the caller has made: on several devices, say, or on zones.
@@ -44,7 +63,17 @@ pub fn run_formatted(
     observer: &dyn Observer,
 ) -> Result<Measured, FxmarkError> {
     setting.validate().map_err(FxmarkError::Setting)?;
-    let fs = FileSystem::open(device.clone(), options(setting)).map_err(FxmarkError::volume("open"))?;
+    measure(device, setting, options(setting), observer)
+}
+
+/// Measures on a new, empty volume, opened with these options.
+fn measure(
+    device: PlainArc<dyn BlockDevice>,
+    setting: &Setting,
+    options: Options,
+    observer: &dyn Observer,
+) -> Result<Measured, FxmarkError> {
+    let fs = FileSystem::open(device.clone(), options).map_err(FxmarkError::volume("open"))?;
     fs.create_dir(ROOT, 0o755).map_err(FxmarkError::volume("mkdir"))?;
     observer.begin(setting, setting.prepared_files());
 

@@ -1,5 +1,6 @@
 //! `f2fs bench fxmark`.
 
+use std::cell::Cell;
 use std::io::Write;
 use std::path::Path;
 
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use super::{Output, Target};
 use crate::args::bench::{FxmarkArgs, LockArg};
 use crate::error::CliError;
+use crate::image::Access;
 use crate::medium;
 use crate::progress;
 
@@ -60,31 +62,56 @@ pub(crate) fn run(args: &FxmarkArgs) -> Result<(), CliError> {
 
 /// Where it is measured.
 enum Place<'a> {
-    /// With the library, which formats the device first or not.
-    Device(Target, bool),
+    /// With the library, which formats the device.
+    Device(Target),
+    /// With the library, on a volume that is there.
+    Formatted(Target),
+    /// With the library, which formats the device, and makes the journal of `--journal` anew. The first time it has to
+    /// be empty, unless this is set.
+    Journaled(Target, Cell<bool>),
     /// By system calls.
     Directory(&'a Path),
 }
 
 impl Place<'_> {
     fn new(args: &FxmarkArgs) -> Result<Place<'_>, CliError> {
+        let journal = medium::journal_path().is_some();
         match &args.directory {
+            Some(_) if journal => Err(CliError::usage("a directory that is measured has no --journal of ours")),
             Some(directory) => Ok(Place::Directory(directory)),
-            None => Ok(Place::Device(Target::new(&args.target)?, args.formatted)),
+            None if args.formatted && journal => {
+                Err(CliError::usage("--formatted leaves the volume as it is; the journal of --journal is made anew"))
+            }
+            None => {
+                let target = Target::new(&args.target)?;
+                Ok(match (args.formatted, journal) {
+                    (true, _) => Place::Formatted(target),
+                    (false, false) => Place::Device(target),
+                    (false, true) => Place::Journaled(target, Cell::new(args.target.force)),
+                })
+            }
         }
     }
 
     fn describe(&self) -> Result<String, CliError> {
         match self {
-            Place::Device(target, _) => target.describe(),
+            Place::Device(target) | Place::Formatted(target) => target.describe(),
+            Place::Journaled(target, _) => {
+                Ok(format!("{}{}", target.describe()?, medium::journal_shown().unwrap_or_default()))
+            }
             Place::Directory(directory) => Ok(format!("directory {}", Quoted::path(directory))),
         }
     }
 
     fn measure(&self, setting: &Setting, watch: &Watch) -> Result<Measured, CliError> {
         let measured = match self {
-            Place::Device(target, false) => fxmark::run(target.open()?, setting, watch),
-            Place::Device(target, true) => fxmark::run_formatted(target.open()?, setting, watch),
+            Place::Device(target) => fxmark::run(target.open()?, setting, watch),
+            Place::Formatted(target) => fxmark::run_formatted(target.open()?, setting, watch),
+            Place::Journaled(target, is_ours) => {
+                let device = target.open()?;
+                let Some(journal) = medium::journal(Access::Write)? else { return Err(CliError::new("no journal")) };
+                fxmark::run_journaled(device, journal, is_ours.replace(true), setting, watch)
+            }
             Place::Directory(directory) => fxmark::run_in_directory(directory, setting, watch),
         };
         measured.map_err(|error| {
