@@ -37,7 +37,7 @@ Exit codes:
   0    done
   1    failed; `check`: the volume was corrupt and is repaired
   2    the command line is wrong, and nothing was opened
-  4    `check`: the volume is corrupt
+  4    `check`: the volume is corrupt, or its journal cannot be brought back
   8    `check`: the volume could not be checked
   129, 130, 143
        SIGHUP, SIGINT (Ctrl-C) or SIGTERM came; a message says in what state the volume is left.
@@ -64,9 +64,10 @@ pub(crate) struct Arguments {
     /// Memory for a page cache.
     ///
     /// Blocks that are read or written stay in it. Written blocks go to the image with a sync, with a checkpoint, or
-    /// after a few seconds. 0: there is no page cache, and every read and write goes to the image at once.
-    #[arg(long, global = true, value_name = "SIZE", default_value = "0", help_heading = OPENING)]
-    pub(crate) page_cache: Limit,
+    /// after a few seconds. 0, which is the default: there is no page cache, and every read and write goes to the image
+    /// at once.
+    #[arg(long, global = true, value_name = "SIZE", help_heading = OPENING)]
+    pub(crate) page_cache: Option<Limit>,
     #[command(flatten)]
     pub(crate) journal: journal::JournalChoice,
     #[command(subcommand)]
@@ -112,7 +113,7 @@ Exit codes:
   0  the volume is clean
   1  the volume was corrupt, and is repaired
   2  the command line is wrong
-  4  the volume is corrupt; with --repair: it still is
+  4  the volume is corrupt, or the journal of --journal cannot be brought back; with --repair: it still is
   8  the volume could not be checked, repaired, or put back
 
 Examples:

@@ -29,7 +29,7 @@ use crate::error::CliError;
 use crate::medium;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
-    medium::choose(arguments.pmem, &arguments.devices, &arguments.journal, arguments.page_cache.0);
+    medium::choose(arguments.pmem, &arguments.devices, &arguments.journal, arguments.page_cache.map(|limit| limit.0));
     if medium::journal_path().is_some() && !takes_a_journal(&arguments.command) {
         return Err(CliError::usage("this command syncs no files: it takes no --journal"));
     }

@@ -112,6 +112,9 @@ fn open_on(
     options.volume = options.volume.read_only(access != Access::Write).recovery(access != Access::ReadCheckpoint);
     let fs = FileSystem::open(Arc::clone(device), options).map_err(|error| match &error {
         FsError::Recovery(_) => CliError::at(image, format_args!("{error} (--no-recovery shows the checkpoint)")),
+        FsError::OtherJournal { .. } => {
+            CliError::at(image, format_args!("{error}: --without-journal gives up the files that were synced into it"))
+        }
         FsError::JournalMissing { .. } => CliError::at(
             image,
             format_args!("{error}: --journal names it, --without-journal gives up the files that were synced into it"),

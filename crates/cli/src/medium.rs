@@ -34,12 +34,12 @@ struct Choice {
     others: Vec<PathBuf>,
     /// `--journal` and its options.
     journal: JournalChoice,
-    /// `--page-cache`, in bytes.
-    page_cache: u64,
+    /// `--page-cache`, in bytes, if it was given.
+    page_cache: Option<u64>,
 }
 
 /// Takes `--pmem`, `--device`, `--page-cache` and the journal, once, before anything is opened.
-pub(crate) fn choose(pmem: bool, others: &[PathBuf], journal: &JournalChoice, page_cache: u64) {
+pub(crate) fn choose(pmem: bool, others: &[PathBuf], journal: &JournalChoice, page_cache: Option<u64>) {
     // It is called once, so that nothing is there yet.
     let _ = CHOICE.set(Choice { pmem, others: others.to_vec(), journal: journal.clone(), page_cache });
 }
@@ -64,7 +64,12 @@ pub(crate) fn journal_shown() -> Option<String> {
 
 /// `--page-cache`, in bytes.
 pub(crate) fn page_cache() -> u64 {
-    choice().page_cache
+    page_cache_or(0)
+}
+
+/// The same, or another default.
+pub(crate) fn page_cache_or(default: u64) -> u64 {
+    choice().page_cache.unwrap_or(default)
 }
 
 /// `--without-journal`.

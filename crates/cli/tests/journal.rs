@@ -195,7 +195,11 @@ fn a_benchmark_takes_an_empty_journal_or_is_told_to() {
     let image = place.path("disk.img");
     ok(&mut command(["format", "--size", "64M", text(&image)]));
     let mut formatted = command(["bench", "fxmark", "--image", text(&image), "--force", "--formatted"]);
-    fail(formatted.args(["--workload", "mwcl", "--threads", "1", "--journal", path]), 2, "is made anew");
+    fail(
+        formatted.args(["--workload", "mwcl", "--threads", "1", "--policy", "sharded", "--journal", path]),
+        2,
+        "is made anew",
+    );
     fail(bench(&["--directory"]).arg(text(place.path("x").as_path())), 2, "directory");
 }
 
@@ -221,6 +225,32 @@ fn what_is_no_journal_is_said() {
     fail(&mut command(["journal", "create", text(&full), text(&image)]), 1, "is not empty");
     ok(&mut command(["journal", "create", "-f", text(&full), text(&image)]));
     assert_eq!(ok(&mut command(["ls", "--journal", text(&full), text(&image)])), "");
+}
+
+/// What other file systems have at their own places is seen before a journal is made there; and nothing is lost of a
+/// volume to measure on if its journal cannot be opened.
+#[test]
+fn nothing_is_overwritten_by_a_journal_that_is_made_or_missing() {
+    let place = Place::new();
+    let (image, other) = (place.path("disk.img"), place.path("other"));
+    let (disk, path) = (text(&image), text(&other));
+    ok(&mut command(["format", "--size", "64M", disk]));
+    for (at, magic) in [(65_600, &b"_BHRfS_M"[..]), (32_768, b"\x01CD001"), (0x438, b"\x53\xef")] {
+        let mut bytes = vec![0; 1 << 20];
+        bytes[at..at + magic.len()].copy_from_slice(magic);
+        fs::write(&other, &bytes).unwrap();
+        fail(&mut command(["journal", "create", path, disk]), 1, "");
+        assert!(fs::read(&other).unwrap() == bytes, "{magic:?}");
+    }
+    ok(&mut command(["journal", "create", "-f", path, disk]));
+    ok(&mut command(["mkdir", disk, "/kept"]));
+    let missing = place.path("missing");
+    for journal in [text(&missing), text(place.path("").as_path()), disk] {
+        let mut bench = command(["bench", "varmail", "--image", disk, "--force", "--seconds", "1"]);
+        fail(bench.args(["--journal", journal]), 1, "");
+        assert_eq!(ok(&mut command(["ls", disk])), "kept\n");
+    }
+    fail(&mut command(["bench", "varmail", "--directory", disk, "--journal", path]), 2, "no --journal");
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -63,6 +63,10 @@ fn what_was_synced_into_a_journal_survives_a_kill() {
         fs::create_dir(mounted.path("d")).unwrap();
         fs::rename(mounted.path("synced"), mounted.path("d/moved")).unwrap();
         File::open(mounted.path("d")).unwrap().sync_all().unwrap();
+        // Of the directory that it is mounted on, everything.
+        synced.write_all_at(&[20; 1000], 100_000).unwrap();
+        synced.set_permissions(fs::Permissions::from_mode(0o640)).unwrap();
+        File::open(&mounted.dir).unwrap().sync_all().unwrap();
         fs::write(mounted.path("lost"), b"not synced").unwrap();
         mounted.kill("-KILL");
         drop(synced);
@@ -71,7 +75,8 @@ fn what_was_synced_into_a_journal_survives_a_kill() {
         assert!(!said.status.success(), "without its journal: {said:?}");
         mount();
         let found = fs::read(mounted.path("d/moved")).unwrap();
-        assert!(found.len() == 100_000 && found.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at / 5000));
+        assert_eq!(fs::metadata(mounted.path("d/moved")).unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(found.len() == 101_000 && found.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at / 5000));
         assert!(!mounted.path("synced").exists());
         mounted.judge();
     }
@@ -215,13 +220,29 @@ fn a_signal_closes_the_volume() {
 /// Without room for the image the last checkpoint cannot be written, and unmounting says so.
 #[test]
 fn a_volume_that_cannot_be_closed_stays_mounted() {
-    let Some(mounted) = Mounted::formatted("a_volume_that_cannot_be_closed_stays_mounted", &[]) else { return };
+    stays_mounted("a_volume_that_cannot_be_closed_stays_mounted", false);
+}
+
+/// A record of the directory has room in the journal, which does not help what is in no record.
+#[test]
+fn a_volume_with_a_journal_that_cannot_be_closed_stays_mounted() {
+    stays_mounted("a_volume_with_a_journal_that_cannot_be_closed_stays_mounted", true);
+}
+
+fn stays_mounted(name: &str, has_journal: bool) {
+    let Some(mounted) = Mounted::formatted(name, &[]) else { return };
     let small = mounted.place.path("small");
     fs::create_dir(&small).unwrap();
     let (image, at) = (small.join("disk.img"), small.display());
     shell(&format!("mount -t tmpfs -o size=24M none {at}"));
     ok(command(["format", "--size", "256M"]).arg(&image));
-    ok(command(["mount"]).arg(&image).arg(&mounted.dir));
+    let mut mount = command(["mount"]);
+    if has_journal {
+        let journal = mounted.place.path("journal");
+        ok(command(["journal", "create", "--size", "1M"]).arg(&journal).arg(&image));
+        mount.arg("--journal").arg(&journal);
+    }
+    ok(mount.arg(&image).arg(&mounted.dir));
     fs::write(mounted.path("f"), b"lost").unwrap();
     shell(&format!("dd if=/dev/zero of={at}/fill bs=64k 2>/dev/null || true"));
     // Where no log of a system runs, this is it.
@@ -229,7 +250,7 @@ fn a_volume_that_cannot_be_closed_stays_mounted() {
     let said = run(command(["umount"]).arg(&mounted.dir));
     let stays = is_mounted(&mounted.dir) && fs::read(mounted.path("f")).unwrap() == b"lost";
     shell(&format!("umount {}; flock {at}/disk.img true; rm {at}/fill", mounted.dir.display()));
-    let found = ok(command(["ls"]).arg(&image));
+    let found = ok(command(["ls", "--without-journal"]).arg(&image));
     shell(&format!("umount {at}"));
     assert_eq!(found, "", "the test leaves no room, and yet there is the file");
     let text = String::from_utf8_lossy(&said.stderr);

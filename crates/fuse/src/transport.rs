@@ -341,7 +341,7 @@ impl Filesystem for Transport {
     }
 
     fn fsyncdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.empty(reply, |volume| volume.sync(ino.0));
+        self.empty(reply, |volume| volume.sync_directory(ino.0));
     }
 
     fn readdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {

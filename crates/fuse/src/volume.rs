@@ -14,7 +14,7 @@ use crate::caller::Caller;
 use crate::options::{Cache, MountOptions};
 use crate::stream::Piece;
 use crate::streams::Streams;
-use crate::table::{Known, Table};
+use crate::table::{Known, ROOT, Table};
 
 /// Entries of a directory that are read together.
 const LISTED: usize = 128;
@@ -279,6 +279,16 @@ impl Mounted {
 
     pub(crate) fn sync(&self, number: u64) -> Result<(), FsError> {
         self.get(number)?.inode.sync_all()
+    }
+
+    /// With a journal the record of a directory holds names and what they lead to. Of the directory that the volume is
+    /// mounted on it is everything, as it is of any directory without a journal: a `sync` does not reach this server.
+    pub(crate) fn sync_directory(&self, number: u64) -> Result<(), FsError> {
+        let volume = self.fs.volume();
+        if number == ROOT && !volume.is_read_only() && volume.journal_usage().is_some() {
+            return self.fs.checkpoint().map(drop);
+        }
+        self.sync(number)
     }
 
     /// Entries of a directory from a position on; none at its end.

@@ -33,6 +33,9 @@
 //! | [`truncate_to`](Journal::truncate_to), [`truncate_with`](Journal::truncate_with) return | that the records before the mark are gone, in all lanes at once, and with them the owner's area |
 //! | [`set_area`](Journal::set_area) returns | the owner's area |
 //!
+//! There is no commit beside these: an append that returned is committed. What is to be there as a whole or not at all
+//! is one record, whose parts are given in pieces.
+//!
 //! A power cut during an append leaves the record or not, and of a batch any number of its first records. During a
 //! truncation a crash leaves the state before it, or the state after it. Space is not written again before it is
 //! durable that it is free.

@@ -92,5 +92,9 @@ pub const OF_LINES: &[(&str, &str)] = &[
 /// Faults in the journal, which joint states must find ([`crate::joint`]).
 pub const OF_JOINT: &[(&str, &str)] = &[
     ("journal_fence_left_out", "no fence behind a record"),
+    (
+        "journal_taken_back_before_checkpoint",
+        "the space of records is taken back before the checkpoint is durable that holds what they say",
+    ),
     ("journal_last_grain_uncovered", "the checksum of a record does not cover its last line"),
 ];

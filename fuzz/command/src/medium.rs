@@ -27,7 +27,7 @@ pub(crate) fn device(_: &Path, _: Access) -> Result<Arc<dyn BlockDevice>, CliErr
     Ok(IMAGE.with_borrow(Arc::clone))
 }
 
-pub(crate) fn choose(_pmem: bool, _devices: &[PathBuf], _journal: &JournalChoice, _page_cache: u64) {}
+pub(crate) fn choose(_pmem: bool, _devices: &[PathBuf], _journal: &JournalChoice, _page_cache: Option<u64>) {}
 
 /// There is none.
 pub(crate) fn journal(_: Access) -> Result<Option<JournalOptions>, CliError> {
@@ -39,6 +39,10 @@ pub(crate) fn journal_path() -> Option<&'static Path> {
 }
 
 /// None, as where nothing is said.
+pub(crate) fn page_cache_or(_default: u64) -> u64 {
+    0
+}
+
 pub(crate) fn page_cache() -> u64 {
     0
 }

@@ -30,7 +30,8 @@ Examples:
     Read(ReadArgs),
     /// Do a mail server's work (Filebench's varmail), with the journal on an SSD and in persistent memory.
     ///
-    /// Each file is synced twice. Without --image, models of both devices are measured in virtual time.
+    /// Each file is synced twice. Without --image, models of both devices are measured in virtual time, with a page
+    /// cache of 1 GiB if --page-cache does not say otherwise.
     #[command(after_help = "\
 Examples:
   f2fs bench varmail --svg varmail.svg

@@ -41,15 +41,15 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         let how = "`f2fs journal detach` brings them back, --without-journal gives them up";
         return not_checked(
             as_json,
-            CliError::at(image, format_args!("was left with synced files in the journal {journal}: {how}")),
+            &CliError::at(image, format_args!("was left with synced files in the journal {journal}: {how}")),
         );
     }
     let result = if changes { repair::run(args) } else { judge(image, as_json) };
-    result.or_else(|error| if error.is_interruption() { Err(error) } else { not_checked(as_json, error) })
+    result.or_else(|error| if error.is_interruption() { Err(error) } else { not_checked(as_json, &error) })
 }
 
 /// Says why there is no verdict.
-fn not_checked(as_json: bool, error: CliError) -> Result<ExitCode, CliError> {
+fn not_checked(as_json: bool, error: &CliError) -> Result<ExitCode, CliError> {
     if as_json {
         let _ = writeln!(std::io::stdout(), "{:#}", json!({ "checked": false, "error": error.to_string() }));
     }

@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::Path;
 
 use f2fs::journal::{Journal, LaneEnd, LaneReport, Recovered, SharedMedium};
+use f2fs::uring::OpenOptions;
 use f2fs::volume::JournalArea;
+use f2fs::volume::format::recognise;
 use f2fs::{FsError, JOURNAL_NOTE, JournalMode, JournalOptions, create_journal};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
@@ -33,13 +35,17 @@ fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<
     }
     let exists = path.try_exists().about(path)?;
     match (exists, size) {
-        (false, None) => return Err(CliError::usage("the journal does not exist; --size creates it")),
+        (false, None) => {
+            let shown = Quoted::path(path);
+            return Err(CliError::usage(format_args!("the journal {shown} does not exist; --size creates it")));
+        }
         (true, Some(_)) => return Err(CliError::usage("--size is for a new file, and this one exists")),
         (false, Some(size)) => {
             let made = File::create_new(path).map_err(|error| CliError::at(path, medium::reason(path, &error)))?;
             made.set_len(size.0).about(path).inspect_err(|_| remove_what_was_made(path))?;
         }
-        (true, None) => {}
+        (true, None) if force => {}
+        (true, None) => expect_nothing_known(path)?,
     }
     let made = medium::journal_at(path, false).and_then(|medium| {
         create_journal(device(image, Access::Read)?, medium, force).map_err(|error| CliError::at(path, error))
@@ -49,6 +55,16 @@ fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<
             remove_what_was_made(path);
         }
     })
+}
+
+/// A journal is made where nothing is; what other file systems have at their own places is something.
+fn expect_nothing_known(path: &Path) -> Result<(), CliError> {
+    // Whatever cannot be read as a device is said when it is opened as a journal.
+    let Ok(device) = medium::open_plain(path, true, OpenOptions::new()) else { return Ok(()) };
+    match recognise(&*device) {
+        Ok(Some(found)) => Err(CliError::at(path, format_args!("holds {found}; --force overwrites it"))),
+        _ => Ok(()),
+    }
 }
 
 /// Takes away a file that was made here a moment ago, and is of no use.

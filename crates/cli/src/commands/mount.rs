@@ -71,7 +71,8 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     };
     let unmounter = mount.unmounter();
     // Pages that nobody touches any more are written as well.
-    let flusher = (all.page_cache.0 != 0 && !read_only).then(|| fs.start_flusher(FlusherOptions::default()));
+    let flusher = (all.page_cache.is_some_and(|limit| limit.0 != 0) && !read_only)
+        .then(|| fs.start_flusher(FlusherOptions::default()));
     if args.told {
         leave_the_terminal().map_err(|error| CliError::at(&dir, unheard(&error)))?;
     }
@@ -153,7 +154,9 @@ fn in_background(args: &MountArgs, image: &Path, dir: &Path, all: &Arguments) ->
     if all.pmem {
         command.arg("--pmem");
     }
-    command.arg("--page-cache").arg(all.page_cache.0.to_string());
+    if let Some(limit) = &all.page_cache {
+        command.arg("--page-cache").arg(limit.0.to_string());
+    }
     for device in &all.devices {
         command.arg("--device").arg(device);
     }

@@ -18,7 +18,7 @@ fn mounted() -> (Mounted, u64) {
     let fs = FileSystem::open(device, Options::new()).unwrap();
     let mounted = Mounted::new(&fs, MountOptions::default()).unwrap();
     let mode = 0o644 | u32::from(FileKind::Regular.to_mode());
-    let made = mounted.create(CALLER, crate::table::ROOT, b"f", mode, 0, None).unwrap();
+    let made = mounted.create(CALLER, ROOT, b"f", mode, 0, None).unwrap();
     let number = mounted.number(&made);
     mounted.write(number, &vec![0; SIZE], 0, false).unwrap();
     (mounted, number)

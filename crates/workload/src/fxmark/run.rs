@@ -30,7 +30,7 @@ pub fn run(
 ) -> Result<Measured, FxmarkError> {
     setting.validate().map_err(FxmarkError::Setting)?;
     format(&*device, &FormatOptions::default().forced())?;
-    measure(device, setting, options(setting), observer)
+    measure(&device, setting, options(setting), observer)
 }
 
 /// As [`run`], with a journal that is made anew on its medium, and into which files are synced. `force`: what is on the
@@ -49,7 +49,7 @@ pub fn run_journaled(
     setting.validate().map_err(FxmarkError::Setting)?;
     format(&*device, &FormatOptions::default().forced())?;
     create_journal(device.clone(), journal.medium.clone(), force).map_err(FxmarkError::volume("make the journal"))?;
-    measure(device, setting, options(setting).journal(journal), observer)
+    measure(&device, setting, options(setting).journal(journal), observer)
 }
 
 /// As [`run`], on a new, empty volume that the caller has made: on several devices, say, or on zones.
@@ -63,12 +63,12 @@ pub fn run_formatted(
     observer: &dyn Observer,
 ) -> Result<Measured, FxmarkError> {
     setting.validate().map_err(FxmarkError::Setting)?;
-    measure(device, setting, options(setting), observer)
+    measure(&device, setting, options(setting), observer)
 }
 
 /// Measures on a new, empty volume, opened with these options.
 fn measure(
-    device: PlainArc<dyn BlockDevice>,
+    device: &PlainArc<dyn BlockDevice>,
     setting: &Setting,
     options: Options,
     observer: &dyn Observer,
@@ -86,7 +86,7 @@ fn measure(
     observer.end(&measured);
     fs.close().map_err(FxmarkError::volume("close"))?;
     if setting.verify {
-        let report = check(&*device, &CheckOptions::default())?;
+        let report = check(&**device, &CheckOptions::default())?;
         if !report.is_clean() {
             return Err(FxmarkError::Unsound { report: Box::new(report) });
         }

@@ -76,6 +76,9 @@ enum Place<'a> {
 impl Place<'_> {
     fn new(args: &FxmarkArgs) -> Result<Place<'_>, CliError> {
         let journal = medium::journal_path().is_some();
+        if args.target.force && args.target.image.is_none() && !journal {
+            return Err(CliError::usage("--force overwrites what --image or --journal names"));
+        }
         match &args.directory {
             Some(_) if journal => Err(CliError::usage("a directory that is measured has no --journal of ours")),
             Some(directory) => Ok(Place::Directory(directory)),
@@ -108,9 +111,9 @@ impl Place<'_> {
             Place::Device(target) => fxmark::run(target.open()?, setting, watch),
             Place::Formatted(target) => fxmark::run_formatted(target.open()?, setting, watch),
             Place::Journaled(target, is_ours) => {
-                let device = target.open()?;
+                // Before the image is made, or loses its content.
                 let Some(journal) = medium::journal(Access::Write)? else { return Err(CliError::new("no journal")) };
-                fxmark::run_journaled(device, journal, is_ours.replace(true), setting, watch)
+                fxmark::run_journaled(target.open()?, journal, is_ours.replace(true), setting, watch)
             }
             Place::Directory(directory) => fxmark::run_in_directory(directory, setting, watch),
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
-use f2fs::{FileSystem, FormatOptions, JournalMode, Options, create_journal};
+use f2fs::{FileSystem, FormatOptions, JournalMode, JournalOptions, Options, create_journal};
 use f2fs_device_test::SsdModel;
 use f2fs_workload::report::{Bar, BarChart};
 use f2fs_workload::varmail::{self, Directory, Mails, Measured, Model, Place};
@@ -20,6 +20,9 @@ use crate::error::{CliError, Context};
 use crate::image::Access;
 use crate::medium;
 use crate::progress;
+
+/// The page cache of the models if none is asked for: the paper's machine had the kernel's.
+const MODELS_CACHE: u64 = 1 << 30;
 
 const COLUMNS: &str =
     "mode,journal,threads,operations,syncs,seconds,operations_per_second,mb_per_second,sync_us,checkpoints";
@@ -61,10 +64,15 @@ impl Row {
 }
 
 pub(crate) fn run(args: &VarmailArgs) -> Result<(), CliError> {
+    if args.directory.is_some() && medium::journal_path().is_some() {
+        return Err(CliError::usage("a directory that is measured has no --journal of ours"));
+    }
+    // Before the image loses its content, or is made.
+    let journal = if args.image.is_some() { medium::journal(Access::Write)? } else { None };
     let model = Model {
         threads: usize::from(args.threads),
         rounds: args.rounds,
-        page_cache: medium::page_cache(),
+        page_cache: medium::page_cache_or(MODELS_CACHE),
         ssd: SsdModel {
             flush: Duration::from_micros(args.flush_us),
             reads_are_cached: args.cached_reads,
@@ -86,7 +94,7 @@ pub(crate) fn run(args: &VarmailArgs) -> Result<(), CliError> {
     };
     let mut output = Output::new(&args.output, &[("device", &*described)], COLUMNS)?;
     let rows = match (&args.image, &args.directory) {
-        (Some(_), _) => vec![on_devices(args)?],
+        (Some(_), _) => vec![on_devices(args, journal)?],
         (None, Some(directory)) => vec![in_directory(args, directory)?],
         (None, None) => on_models(&model)?,
     };
@@ -135,13 +143,12 @@ fn on_models(model: &Model) -> Result<Vec<Row>, CliError> {
     Ok(rows)
 }
 
-fn on_devices(args: &VarmailArgs) -> Result<Row, CliError> {
+fn on_devices(args: &VarmailArgs, journal: Option<JournalOptions>) -> Result<Row, CliError> {
     let device = Target::new(&target(args))?.open()?;
     let mut format = FormatOptions::default();
     format.force = args.force;
     FileSystem::format(&*device, &format).map_err(CliError::new)?;
     let mut options = Options::new().page_cache(medium::page_cache());
-    let journal = medium::journal(Access::Write)?;
     let mode = journal.as_ref().map(|journal| journal.mode);
     if let Some(journal) = journal {
         create_journal(Arc::clone(&device), journal.medium.clone(), args.force).map_err(CliError::new)?;
