@@ -21,6 +21,7 @@ use f2fs_workload::shell::Quoted;
 use crate::args::journal::JournalChoice;
 use crate::error::CliError;
 use crate::image::Access;
+use crate::journal_file::JournalFile;
 
 /// The choice on the command line, for the whole run.
 static CHOICE: OnceLock<Choice> = OnceLock::new();
@@ -77,7 +78,8 @@ pub(crate) fn without_journal() -> bool {
     choice().journal.without_journal
 }
 
-/// A journal's medium: a block device through the kernel, all else as memory that is mapped.
+/// A journal's medium: a block device through the kernel, a file that is only read by calls, all else as memory that is
+/// mapped.
 pub(crate) fn journal_at(path: &Path, read_only: bool) -> Result<SharedMedium, CliError> {
     if path.metadata().is_ok_and(|file| file.file_type().is_block_device()) {
         let device = UringDevice::open(path, OpenOptions::new().read_only(read_only));
@@ -86,6 +88,10 @@ pub(crate) fn journal_at(path: &Path, read_only: bool) -> Result<SharedMedium, C
     }
     let options = f2fs::pmem::OpenOptions::new().read_only(read_only).touch(!read_only);
     let region = MappedRegion::open(path, options).map_err(|error| cannot_map(&error))?;
+    if read_only && path.is_file() {
+        let file = File::open(path).map_err(|error| CliError::at(path, reason(path, &error)))?;
+        return Ok(JournalFile::medium(file, region));
+    }
     Ok(Arc::new(RegionMedium::new(region)))
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::{Place, command, fail, ok, run};
 use f2fs::device::BlockDevice;
-use f2fs::journal::{RegionMedium, SharedMedium};
+use f2fs::journal::{DeviceMedium, RegionMedium, SharedMedium};
 use f2fs::pmem::{MappedRegion, OpenOptions};
 use f2fs::uring::UringDevice;
 use f2fs::{FileSystem, JournalMode, JournalOptions, Options};
@@ -251,6 +251,34 @@ fn nothing_is_overwritten_by_a_journal_that_is_made_or_missing() {
         assert_eq!(ok(&mut command(["ls", disk])), "kept\n");
     }
     fail(&mut command(["bench", "varmail", "--directory", disk, "--journal", path]), 2, "no --journal");
+}
+
+/// A journal that lay on a block device is in a file by now: it can be looked at.
+#[test]
+fn a_copy_of_a_devices_journal_is_read() {
+    let place = Place::new();
+    let (image, journal) = (place.path("disk.img"), place.path("journal"));
+    let (disk, path) = (text(&image), text(&journal));
+    ok(&mut command(["format", "--size", "64M", disk]));
+    fs::write(&journal, vec![0; 1 << 20]).unwrap();
+    let open = |path: &Path| UringDevice::open(path, Default::default()).unwrap();
+    let medium: SharedMedium = std::sync::Arc::new(DeviceMedium::new(open(&journal)).unwrap());
+    let device: std::sync::Arc<dyn BlockDevice> = open(&image);
+    f2fs::create_journal(device.clone(), medium.clone(), false).unwrap();
+    let fs =
+        FileSystem::open(device, Options::new().journal(JournalOptions::new(medium, JournalMode::Ordered))).unwrap();
+    fs.create_file("/synced", 0o644).unwrap().sync_all().unwrap();
+    drop(fs);
+    let shown: serde_json::Value =
+        serde_json::from_str(&ok(&mut command(["journal", "inspect", "--json", path]))).unwrap();
+    assert_eq!((shown["records"].as_u64(), shown["whole"].as_bool()), (Some(1), Some(true)), "{shown}");
+    let judged = run(&mut command(["check", "--json", "--journal", path, disk]));
+    let judged: serde_json::Value = serde_json::from_slice(&judged.stdout).unwrap();
+    assert_eq!(judged["journal"]["good"], true, "{judged}");
+    fail(&mut command(["mkdir", "--journal", path, disk, "/d"]), 1, "grain");
+    // Cut off, it is an error.
+    fs::OpenOptions::new().write(true).open(&journal).unwrap().set_len(300 << 10).unwrap();
+    fail(&mut command(["journal", "inspect", path]), 1, "");
 }
 
 #[test]

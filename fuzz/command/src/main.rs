@@ -9,6 +9,7 @@ mod error;
 mod escape;
 mod image;
 mod interrupt;
+mod journal_file;
 mod medium;
 mod progress;
 mod size;
