@@ -4,8 +4,9 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use common::mounted::{Mounted, shell};
 use common::{Place, command, fail, ok, run};
 use f2fs::device::BlockDevice;
 use f2fs::journal::{DeviceMedium, RegionMedium, SharedMedium};
@@ -16,6 +17,14 @@ use f2fs_oracle::assert_clean;
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// A new volume, and a new journal of it.
+fn made(place: &Place) -> (PathBuf, PathBuf) {
+    let (image, journal) = (place.path("disk.img"), place.path("journal"));
+    ok(&mut command(["format", "--size", "64M", text(&image)]));
+    ok(&mut command(["journal", "create", "--size", "1M", text(&journal), text(&image)]));
+    (image, journal)
 }
 
 /// Makes the files in the volume durable in the journal, and leaves both as a process that is killed does.
@@ -106,9 +115,7 @@ fn a_journal_from_its_making_to_its_end() {
 #[test]
 fn a_damaged_volume_is_repaired_without_its_journal_if_that_is_said() {
     let place = Place::new();
-    let (image, journal) = (place.path("disk.img"), place.path("journal"));
-    ok(&mut command(["format", "--size", "64M", text(&image)]));
-    ok(&mut command(["journal", "create", "--size", "1M", text(&journal), text(&image)]));
+    let (image, journal) = made(&place);
     left_by_a_kill(&image, &journal);
     // The second copy of the superblock.
     let file = fs::OpenOptions::new().write(true).open(&image).unwrap();
@@ -125,10 +132,8 @@ fn a_damaged_volume_is_repaired_without_its_journal_if_that_is_said() {
 #[test]
 fn commands_without_a_use_for_a_journal_refuse_it() {
     let place = Place::new();
-    let (image, journal) = (place.path("disk.img"), place.path("journal"));
+    let (image, journal) = made(&place);
     let (disk, path) = (text(&image), text(&journal));
-    ok(&mut command(["format", "--size", "64M", disk]));
-    ok(&mut command(["journal", "create", "--size", "1M", path, disk]));
     for words in [
         &["format", "-f", disk][..],
         &["inspect", disk],
@@ -141,18 +146,16 @@ fn commands_without_a_use_for_a_journal_refuse_it() {
         &["completions", "bash"],
     ] {
         fail(command(words).args(["--journal", path]), 2, "no --journal");
-        ok(command(["ls", disk]).args(["--journal", "none"]));
     }
+    ok(&mut command(["inspect", "--journal", "none", disk]));
 }
 
 /// Each command that reads or changes a volume has its journal: what one of them wrote is there for the next one.
 #[test]
 fn every_command_that_opens_takes_the_journal() {
     let place = Place::new();
-    let (image, journal, out) = (place.path("disk.img"), place.path("journal"), place.path("out"));
+    let ((image, journal), out) = (made(&place), place.path("out"));
     let (disk, path) = (text(&image), text(&journal));
-    ok(&mut command(["format", "--size", "64M", disk]));
-    ok(&mut command(["journal", "create", "--size", "1M", path, disk]));
     left_by_a_kill(&image, &journal);
     let with = |words: &[&str]| {
         let done = run(command(words).args(["--journal", path]));
@@ -235,19 +238,21 @@ fn nothing_is_overwritten_by_a_journal_that_is_made_or_missing() {
     let (image, other) = (place.path("disk.img"), place.path("other"));
     let (disk, path) = (text(&image), text(&other));
     ok(&mut command(["format", "--size", "64M", disk]));
-    for (at, magic) in [(65_600, &b"_BHRfS_M"[..]), (32_768, b"\x01CD001"), (0x438, b"\x53\xef")] {
+    for (at, magic, name) in [(65_600, &b"_BHRfS_M"[..], "Btrfs"), (32_768, b"\x01CD001", "ISO")] {
         let mut bytes = vec![0; 1 << 20];
         bytes[at..at + magic.len()].copy_from_slice(magic);
         fs::write(&other, &bytes).unwrap();
-        fail(&mut command(["journal", "create", path, disk]), 1, "");
-        assert!(fs::read(&other).unwrap() == bytes, "{magic:?}");
+        fail(&mut command(["journal", "create", path, disk]), 1, name);
+        assert!(fs::read(&other).unwrap() == bytes, "{name}");
     }
     ok(&mut command(["journal", "create", "-f", path, disk]));
     ok(&mut command(["mkdir", disk, "/kept"]));
     let missing = place.path("missing");
-    for journal in [text(&missing), text(place.path("").as_path()), disk] {
+    for (journal, why) in
+        [(text(&missing), "no such file"), (text(image.parent().unwrap()), "directory"), (disk, "in use")]
+    {
         let mut bench = command(["bench", "varmail", "--image", disk, "--force", "--seconds", "1"]);
-        fail(bench.args(["--journal", journal]), 1, "");
+        fail(bench.args(["--journal", journal]), 1, why);
         assert_eq!(ok(&mut command(["ls", disk])), "kept\n");
     }
     fail(&mut command(["bench", "varmail", "--directory", disk, "--journal", path]), 2, "no --journal");
@@ -279,6 +284,26 @@ fn a_copy_of_a_devices_journal_is_read() {
     // Cut off, it is an error.
     fs::OpenOptions::new().write(true).open(&journal).unwrap().set_len(300 << 10).unwrap();
     fail(&mut command(["journal", "inspect", path]), 1, "");
+}
+
+/// Memory that is mapped and has no room is a signal; a journal that is only read is not read there.
+#[test]
+fn a_journal_with_holes_is_read_on_a_full_disk() {
+    let Some(place) = Mounted::formatted("a_journal_with_holes_is_read_on_a_full_disk", &[]) else { return };
+    let (image, journal) = (&place.image, place.dir.join("journal"));
+    let (at, other) = (place.dir.display(), place.place.path("other"));
+    shell(&format!("mount -t tmpfs -o size=2M none {at}"));
+    ok(&mut command(["journal", "create", "--size", "1M", text(&other), text(image)]));
+    left_by_a_kill(image, &other);
+    shell(&format!(
+        "cp --sparse=always {} {at}/journal; dd if=/dev/zero of={at}/fill bs=4k 2>/dev/null || true",
+        other.display()
+    ));
+    let shown = run(&mut command(["journal", "inspect", "--json", text(&journal)]));
+    let judged = run(&mut command(["check", "--journal", text(&journal), text(image)]));
+    shell(&format!("umount {at}"));
+    assert_eq!((shown.status.code(), judged.status.code()), (Some(0), Some(0)), "{shown:?} {judged:?}");
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("\"records\": 1"), "{shown:?}");
 }
 
 #[test]

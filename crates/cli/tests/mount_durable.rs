@@ -45,8 +45,7 @@ fn what_was_synced_survives_a_kill() {
 #[test]
 fn what_was_synced_into_a_journal_survives_a_kill() {
     for mode in ["ordered", "journal"] {
-        let Some(mounted) = Mounted::new("what_was_synced_into_a_journal_survives_a_kill", &[]) else { return };
-        ok(command(["umount"]).arg(&mounted.dir));
+        let Some(mounted) = Mounted::formatted("what_was_synced_into_a_journal_survives_a_kill", &[]) else { return };
         let journal = mounted.image.with_extension("journal");
         ok(command(["journal", "create", "--size", "2M"]).arg(&journal).arg(&mounted.image));
         let mount = || {

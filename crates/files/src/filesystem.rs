@@ -152,8 +152,8 @@ impl FileSystem {
     }
 
     /// Stops syncing into the journal that the file system was opened with, and writes a checkpoint: the volume does not
-    /// need that journal any more, and it may be taken away. From here on syncs go to the volume itself. Without a
-    /// journal this is a checkpoint.
+    /// need that journal any more. From here on syncs go to the volume itself. The medium stays in use until the file
+    /// system is dropped. Without a journal this is a checkpoint.
     ///
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint): the volume needs its journal.

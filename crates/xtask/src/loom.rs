@@ -24,10 +24,11 @@
 //! # What it does
 //!
 //! It builds the models of all crates with `RUSTFLAGS="--cfg loom"` and a target directory of its own (`target/loom`), as
-//! cargo builds tests: what runs the models is optimised, and the rest a little, which costs them nothing. It runs each model in a process of its own, as many at once as there are processors; then
-//! each mutant, by setting `F2FS_MUTANT`. One line each tells the name, the iterations, the seconds, and `passed` or
-//! `killed` with the first line of the panic. It fails if a model fails, a mutant survives, a mutant in the sources is
-//! announced nowhere, or one that is announced does not exist.
+//! cargo builds tests: what runs the models is optimised, and the rest a little, which costs them nothing. It runs each
+//! model in a process of its own, as many at once as there are processors; then each mutant, by setting `F2FS_MUTANT`.
+//! One line each tells the name, the iterations, the seconds, and `passed` or `killed` with the first line of the panic.
+//! It fails if a model fails, a mutant survives, a mutant in the sources is announced nowhere, or one that is announced
+//! does not exist.
 
 mod build;
 mod half;

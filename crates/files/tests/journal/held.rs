@@ -2,13 +2,6 @@
 
 use super::*;
 
-/// A medium of which the next store waits.
-#[derive(Debug)]
-struct Held {
-    medium: Medium,
-    waits: AtomicU64,
-}
-
 /// No store waits.
 const FREE: u64 = 0;
 /// The next one will.
@@ -16,48 +9,34 @@ const ARMED: u64 = 1;
 /// One does.
 const WAITING: u64 = 2;
 
-impl f2fs_journal::Medium for Held {
-    fn grain(&self) -> usize {
-        self.medium.grain()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.medium.bytes()
-    }
-
-    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {
-        self.medium.read(offset, into)
-    }
-
-    fn write(&self, offset: u64, bytes: Gather<'_>) -> Result<(), MediumError> {
-        let _ = self.waits.compare_exchange(ARMED, WAITING, Ordering::SeqCst, Ordering::SeqCst);
-        while self.waits.load(Ordering::SeqCst) == WAITING {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        self.medium.write(offset, bytes)
-    }
-
-    fn persist(&self) -> Result<(), MediumError> {
-        self.medium.persist()
-    }
-}
-
 /// A record of names has a file that another thread syncs meanwhile: that thread waits until the record is durable.
 #[test]
 fn a_sync_waits_for_a_record_of_names_on_its_way() {
     let device = Arc::new(RecordingDevice::new(formatted(64, &FormatOptions::default()).snapshot()));
     let journal = medium();
     create_journal(device.clone(), journal.clone(), false).unwrap();
-    let held = Arc::new(Held { medium: journal.clone(), waits: AtomicU64::new(FREE) });
-    let options = Options::new().journal(JournalOptions::new(held.clone(), JournalMode::Ordered));
+    let waits = Arc::new(AtomicU64::new(FREE));
+    let hold = {
+        let waits = waits.clone();
+        move |call| {
+            if call == Call::Write {
+                let _ = waits.compare_exchange(ARMED, WAITING, Ordering::SeqCst, Ordering::SeqCst);
+                while waits.load(Ordering::SeqCst) == WAITING {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            Ok(())
+        }
+    };
+    let options = Options::new().journal(JournalOptions::new(Hooked::new(&journal, hold), JournalMode::Ordered));
     let fs = FileSystem::open(device, options).unwrap();
     let file = fs.create_file("/file", 0o644).unwrap();
     file.write_at(&content(1, 5000), 0).unwrap();
     let is_synced = AtomicU64::new(0);
-    held.waits.store(ARMED, Ordering::SeqCst);
+    waits.store(ARMED, Ordering::SeqCst);
     std::thread::scope(|scope| {
         scope.spawn(|| fs.root().unwrap().sync_all().unwrap());
-        while held.waits.load(Ordering::SeqCst) != WAITING {
+        while waits.load(Ordering::SeqCst) != WAITING {
             std::thread::sleep(Duration::from_millis(1));
         }
         scope.spawn(|| {
@@ -68,7 +47,7 @@ fn a_sync_waits_for_a_record_of_names_on_its_way() {
         fs.create_file("/other", 0o644).unwrap();
         std::thread::sleep(Duration::from_millis(100));
         let early = is_synced.load(Ordering::SeqCst);
-        held.waits.store(FREE, Ordering::SeqCst);
+        waits.store(FREE, Ordering::SeqCst);
         assert_eq!(early, 0, "the record is not durable yet");
     });
     assert_eq!((is_synced.load(Ordering::SeqCst), fs.statfs().written.name_records), (1, 1));

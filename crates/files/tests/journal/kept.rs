@@ -117,7 +117,7 @@ fn what_was_cut_off_again_does_not_come_back() {
     assert_clean(&image);
 }
 
-/// A journal that is to be taken away is not needed any more, and what was in it is on the volume.
+/// A volume does not need a journal any more that was detached, and has what was in it.
 #[test]
 fn a_file_system_goes_on_without_its_journal() {
     for mode in [JournalMode::Ordered, JournalMode::Journal] {

@@ -10,6 +10,7 @@ mod media;
 mod names;
 mod refused;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +67,58 @@ fn start_in(mode: JournalMode) -> (Arc<RecordingDevice>, Medium, FileSystem) {
 /// The volume after a power cut, if nothing survives that was not flushed.
 fn cut(device: &RecordingDevice) -> Arc<MemoryDevice> {
     Arc::new(device.log().image_at(device.position(), |_, _| false))
+}
+
+/// What a medium is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Read,
+    Write,
+    Persist,
+}
+
+/// A medium that calls a function first, which may wait, or fail in its place.
+struct Hooked<F> {
+    medium: Medium,
+    first: F,
+}
+
+impl<F: Fn(Call) -> Result<(), MediumError> + Send + Sync + 'static> Hooked<F> {
+    #[allow(clippy::new_ret_no_self)] // nobody needs more
+    fn new(medium: &Medium, first: F) -> SharedMedium {
+        Arc::new(Hooked { medium: medium.clone(), first })
+    }
+}
+
+impl<F> fmt::Debug for Hooked<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.medium.fmt(f)
+    }
+}
+
+impl<F: Fn(Call) -> Result<(), MediumError> + Send + Sync + 'static> f2fs_journal::Medium for Hooked<F> {
+    fn grain(&self) -> usize {
+        self.medium.grain()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.medium.bytes()
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {
+        (self.first)(Call::Read)?;
+        self.medium.read(offset, into)
+    }
+
+    fn write(&self, offset: u64, bytes: Gather<'_>) -> Result<(), MediumError> {
+        (self.first)(Call::Write)?;
+        self.medium.write(offset, bytes)
+    }
+
+    fn persist(&self) -> Result<(), MediumError> {
+        (self.first)(Call::Persist)?;
+        self.medium.persist()
+    }
 }
 
 /// `cargo test -p f2fs-files --features mutants --test journal` runs this.

@@ -2,53 +2,22 @@
 
 use super::*;
 
-/// A medium of which one store or fence fails, or all loads from one on.
-#[derive(Debug)]
-struct Failing {
-    medium: Medium,
-    left: AtomicU64,
-    reads: bool,
-}
-
-impl Failing {
-    fn new(medium: Medium, at: u64, reads: bool) -> Arc<Failing> {
-        Arc::new(Failing { medium, left: AtomicU64::new(at), reads })
-    }
-
-    fn pass(&self, reads: bool) -> Result<(), MediumError> {
-        if reads != self.reads || self.left.fetch_sub(1, Ordering::Relaxed) != 0 {
-            return Ok(());
+/// A medium of which one store or fence fails, or all loads from one on; and how many of them went well before.
+fn failing(medium: &Medium, at: u64, reads: bool) -> (SharedMedium, Arc<AtomicU64>) {
+    let left = Arc::new(AtomicU64::new(at));
+    let pass = {
+        let left = left.clone();
+        move |call| {
+            if (call == Call::Read) != reads || left.fetch_sub(1, Ordering::Relaxed) != 0 {
+                return Ok(());
+            }
+            if reads {
+                left.store(0, Ordering::Relaxed);
+            }
+            Err(MediumError::Other("a media error".into()))
         }
-        if reads {
-            self.left.store(0, Ordering::Relaxed);
-        }
-        Err(MediumError::Other("a media error".into()))
-    }
-}
-
-impl f2fs_journal::Medium for Failing {
-    fn grain(&self) -> usize {
-        self.medium.grain()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.medium.bytes()
-    }
-
-    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {
-        self.pass(true)?;
-        self.medium.read(offset, into)
-    }
-
-    fn write(&self, offset: u64, bytes: Gather<'_>) -> Result<(), MediumError> {
-        self.pass(false)?;
-        self.medium.write(offset, bytes)
-    }
-
-    fn persist(&self) -> Result<(), MediumError> {
-        self.pass(false)?;
-        self.medium.persist()
-    }
+    };
+    (Hooked::new(medium, pass), left)
 }
 
 /// A media error at each store and fence: a sync that returned without an error is kept, by the journal, or by the
@@ -61,8 +30,8 @@ fn a_media_error_at_each_store_costs_no_promise() {
             let device = Arc::new(RecordingDevice::new(formatted(64, &FormatOptions::default()).snapshot()));
             let journal = medium();
             create_journal(device.clone(), journal.clone(), false).unwrap();
-            let failing = Failing::new(journal.clone(), at, false);
-            let options = Options::new().journal(JournalOptions::new(failing.clone(), mode));
+            let (failing, left_of) = failing(&journal, at, false);
+            let options = Options::new().journal(JournalOptions::new(failing, mode));
             let Ok(fs) = FileSystem::open(device.clone(), options) else {
                 // It failed while nothing was synced yet.
                 FileSystem::open(cut(&device), Options::new().without_journal(true)).unwrap();
@@ -80,7 +49,7 @@ fn a_media_error_at_each_store_costs_no_promise() {
                     assert_consistent(&*image);
                     let opened = FileSystem::open(image.clone(), with_mode(&left, mode)).or_else(|_| {
                         // Not without a reason: the journal failed, and is behind the volume.
-                        assert!(failing.left.load(Ordering::Relaxed) > 40, "operation {at}, round {round}");
+                        assert!(left_of.load(Ordering::Relaxed) > 40, "operation {at}, round {round}");
                         failed += 1;
                         FileSystem::open(image, Options::new().without_journal(true))
                     });
@@ -103,7 +72,7 @@ fn a_journal_that_cannot_be_read_is_refused() {
     let before = image.snapshot();
     let mut refused = 0;
     for at in 0..40 {
-        let failing = JournalOptions::new(Failing::new(copy(&left), at, true), JournalMode::Journal);
+        let failing = JournalOptions::new(failing(&copy(&left), at, true).0, JournalMode::Journal);
         match FileSystem::open(Arc::new(before.snapshot()), Options::new().journal(failing)) {
             Ok(fs) => assert!(read(&fs, "/file") == content(1, 9000), "operation {at}"),
             Err(_) => refused += 1,

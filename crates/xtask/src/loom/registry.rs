@@ -83,8 +83,8 @@ const OTHER_MUTANTS: [&str; 9] = [
 ];
 
 /// Mutants of crates with models that only a scenario can find. Two show themselves on volumes larger than a model's
-/// alone: nothing is written ahead of a checkpoint where so few sections are free. One takes a whole file system
-/// with a journal, and one such whose journal is detached; two take renames in both directions between directories whose paths are looked up.
+/// alone: nothing is written ahead of a checkpoint where so few sections are free. Two take a whole file system with a
+/// journal; two take renames in both directions between directories whose paths are looked up.
 const FOUND_BY_SCENARIOS: [&str; 6] = [
     "directory_block_clean_before_its_copy",
     "node_ahead_changes_in_place",

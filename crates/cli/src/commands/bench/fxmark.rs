@@ -62,13 +62,11 @@ pub(crate) fn run(args: &FxmarkArgs) -> Result<(), CliError> {
 
 /// Where it is measured.
 enum Place<'a> {
-    /// With the library, which formats the device.
-    Device(Target),
+    /// With the library, which formats the device, and makes the journal of `--journal` anew, if there is one. The
+    /// first time that has to be empty, unless this is set.
+    Device(Target, Cell<bool>),
     /// With the library, on a volume that is there.
     Formatted(Target),
-    /// With the library, which formats the device, and makes the journal of `--journal` anew. The first time it has to
-    /// be empty, unless this is set.
-    Journaled(Target, Cell<bool>),
     /// By system calls.
     Directory(&'a Path),
 }
@@ -85,36 +83,33 @@ impl Place<'_> {
             None if args.formatted && journal => {
                 Err(CliError::usage("--formatted leaves the volume as it is; the journal of --journal is made anew"))
             }
-            None => {
-                let target = Target::new(&args.target)?;
-                Ok(match (args.formatted, journal) {
-                    (true, _) => Place::Formatted(target),
-                    (false, false) => Place::Device(target),
-                    (false, true) => Place::Journaled(target, Cell::new(args.target.force)),
-                })
-            }
+            None if args.formatted => Ok(Place::Formatted(Target::new(&args.target)?)),
+            None => Ok(Place::Device(Target::new(&args.target)?, Cell::new(args.target.force))),
         }
     }
 
     fn describe(&self) -> Result<String, CliError> {
         match self {
-            Place::Device(target) | Place::Formatted(target) => target.describe(),
-            Place::Journaled(target, _) => {
+            Place::Device(target, _) => {
                 Ok(format!("{}{}", target.describe()?, medium::journal_shown().unwrap_or_default()))
             }
+            Place::Formatted(target) => target.describe(),
             Place::Directory(directory) => Ok(format!("directory {}", Quoted::path(directory))),
         }
     }
 
     fn measure(&self, setting: &Setting, watch: &Watch) -> Result<Measured, CliError> {
         let measured = match self {
-            Place::Device(target) => fxmark::run(target.open()?, setting, watch),
-            Place::Formatted(target) => fxmark::run_formatted(target.open()?, setting, watch),
-            Place::Journaled(target, is_ours) => {
+            Place::Device(target, is_ours) => {
                 // Before the image is made, or loses its content.
-                let Some(journal) = medium::journal(Access::Write)? else { return Err(CliError::new("no journal")) };
-                fxmark::run_journaled(target.open()?, journal, is_ours.replace(true), setting, watch)
+                let journal = medium::journal(Access::Write)?;
+                let device = target.open()?;
+                match journal {
+                    Some(journal) => fxmark::run_journaled(device, journal, is_ours.replace(true), setting, watch),
+                    None => fxmark::run(device, setting, watch),
+                }
             }
+            Place::Formatted(target) => fxmark::run_formatted(target.open()?, setting, watch),
             Place::Directory(directory) => fxmark::run_in_directory(directory, setting, watch),
         };
         measured.map_err(|error| {
