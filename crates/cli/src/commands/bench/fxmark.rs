@@ -78,7 +78,7 @@ impl Place<'_> {
             return Err(CliError::usage("--force overwrites what --image or --journal names"));
         }
         match &args.directory {
-            Some(_) if journal => Err(CliError::usage("a directory that is measured has no --journal of ours")),
+            Some(_) if journal => Err(CliError::usage("the file system of --directory takes no --journal")),
             Some(directory) => Ok(Place::Directory(directory)),
             None if args.formatted && journal => {
                 Err(CliError::usage("--formatted leaves the volume as it is; the journal of --journal is made anew"))

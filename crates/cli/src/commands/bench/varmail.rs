@@ -65,7 +65,7 @@ impl Row {
 
 pub(crate) fn run(args: &VarmailArgs) -> Result<(), CliError> {
     if args.directory.is_some() && medium::journal_path().is_some() {
-        return Err(CliError::usage("a directory that is measured has no --journal of ours"));
+        return Err(CliError::usage("the file system of --directory takes no --journal"));
     }
     // Before the image loses its content, or is made.
     let journal = if args.image.is_some() { medium::journal(Access::Write)? } else { None };
