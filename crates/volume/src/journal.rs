@@ -28,6 +28,7 @@
 //! it, so that none is on its way.
 
 mod area;
+pub(crate) mod bases;
 pub(crate) mod data;
 pub(crate) mod names;
 pub(crate) mod record;
@@ -48,6 +49,7 @@ use crate::synced::Synced;
 use crate::{StopCause, VolumeError};
 
 pub use area::JournalArea;
+use bases::FileOrder;
 use data::{Collected, UnflushedData};
 use names::NameLog;
 
@@ -78,8 +80,8 @@ pub enum JournalMode {
 pub(crate) struct SyncJournal {
     pub(crate) log: Journal<SharedMedium>,
     pub(crate) mode: JournalMode,
-    /// The stamp of the last record of the files of each stripe.
-    pub(crate) files: Striped<Mutex<u64>>,
+    /// The last record of the files of each stripe.
+    pub(crate) files: Striped<Mutex<FileOrder>>,
     /// The threads that wait for a flush of the device.
     pub(crate) flushes: GroupCommit<(), Result<(), DeviceError>>,
     /// Room for roll-forward is counted by one at a time. On a line of its own, since each sync reads its neighbours.
@@ -119,7 +121,7 @@ impl SyncJournal {
             log: journal,
             mode,
             data,
-            files: Striped::new(stripes_here(STRIPES), |_| Mutex::new(0)),
+            files: Striped::new(stripes_here(STRIPES), |_| Mutex::default()),
             flushes: GroupCommit::new(),
             room: CachePadded::default(),
             names: NameLog::new(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod behind;
+mod changes;
 mod costs;
 mod held;
 mod kept;
@@ -127,6 +128,8 @@ impl<F: Fn(Call) -> Result<(), MediumError> + Send + Sync + 'static> f2fs_journa
 fn mutants_are_found() {
     let test = "held::a_sync_waits_for_a_record_of_names_on_its_way";
     f2fs_sync::assert_found(test, &["journal_syncs_pass_names"], "panicked");
+    let test = "changes::changes_by_chance_are_as_they_were_synced";
+    f2fs_sync::assert_found(test, &["journal_base_kept_behind_names"], "panicked");
     let test = "kept::files_that_are_written_back_together_come_back_with_their_data";
     f2fs_sync::assert_found(test, &["journal_flight_of_several_files"], "panicked");
     let test = "behind::what_a_checkpoint_holds_is_written_though_it_is_displaced_meanwhile";

@@ -8,10 +8,10 @@
 //!  +--------+--------+-------+-------+--------+--------+-----+--------+-----+-----------------------+--------------------+
 //!
 //!  node:
-//!  0     4     8      12       20
-//!  +-----+-----+------+--------+-----------------------------------------+
-//!  | nid | ino | flag | pieces | the pieces of 64 bytes that are not zero |
-//!  +-----+-----+------+--------+-----------------------------------------+
+//!  0     4     8      12     20       28
+//!  +-----+-----+------+------+--------+-----------------------------------------------------------------+
+//!  | nid | ino | flag | base | pieces | the pieces of 64 bytes that are not zero, or differ from the base |
+//!  +-----+-----+------+------+--------+-----------------------------------------------------------------+
 //!
 //!  name:
 //!  0           4     8     9
@@ -20,7 +20,8 @@
 //!  +-----------+-----+-----+------------+
 //! ```
 //! All numbers are little-endian. *Version* is the footer version of the checkpoint that the nodes build on. *Flag* is
-//! that of the node's footer: offset and marks. Bit `i` of *pieces* says that the 64 bytes from `64 * i` on follow; the
+//! that of the node's footer: offset and marks. *Base* is the stamp of the record before this one that holds the node;
+//! 0: the node stands here as a whole. Bit `i` of *pieces* says that the 64 bytes from `64 * i` on follow; the
 //! last piece has 40 bytes, up to the footer. The inode comes last and carries the fsync mark, as in the chain of nodes
 //! that roll-forward follows.
 
@@ -32,8 +33,10 @@ use f2fs_format::{BlockAddr, Nid, RawBlock};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::bases::Bases;
+
 /// The format that this library writes.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 /// Bytes of a piece: a line of the processor's cache.
 const PIECE: usize = 64;
 /// Pieces that are looked at together.
@@ -59,6 +62,7 @@ struct NodeHead {
     nid: U32,
     ino: U32,
     flag: U32,
+    base: U64,
     pieces: U64,
 }
 
@@ -73,7 +77,8 @@ struct NameHead {
 /// Bytes of a node's head.
 const NODE_HEAD: usize = size_of::<NodeHead>();
 
-fn place(piece: usize) -> Range<usize> {
+/// Where a piece lies in a node's body.
+pub(crate) fn place(piece: usize) -> Range<usize> {
     piece * PIECE..((piece + 1) * PIECE).min(BODY_SIZE)
 }
 
@@ -81,6 +86,7 @@ fn place(piece: usize) -> Range<usize> {
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     bytes: &'a mut Vec<u8>,
+    version: u64,
     nodes: u32,
     names: u32,
     blocks: u32,
@@ -94,33 +100,55 @@ impl<'a> Writer<'a> {
         let head =
             RecordHead { version: version.into(), format: FORMAT.into(), nodes: none, names: none, blocks: none };
         bytes.extend_from_slice(head.as_bytes());
-        Writer { bytes, nodes: 0, names: 0, blocks: 0 }
+        Writer { bytes, version, nodes: 0, names: 0, blocks: 0 }
     }
 
     /// Adds a node as it is, with these marks in place of its own.
     pub(crate) fn node(&mut self, block: &NodeBlock, marks: u32) {
+        self.put(block, marks, 0, |_, bytes| is_zero(bytes));
+    }
+
+    /// The same, for a record that follows those of `bases`: what differs from the last one is enough.
+    pub(crate) fn node_upon(&mut self, block: &NodeBlock, marks: u32, bases: &mut Bases) {
+        if let Some(base) = bases.of(block)
+            && let Some(stamp) = base.stamp_of(block, self.version)
+        {
+            let pieces = self.put(block, marks, stamp, |at, bytes| base.body[at..at + bytes.len()] == *bytes);
+            base.take(block, pieces);
+        } else {
+            let pieces = self.put(block, marks, 0, |_, bytes| is_zero(bytes));
+            bases.keep(block, self.version, pieces.count_ones());
+        }
+    }
+
+    /// Adds the pieces of a node that are not to be left out. Those of a group are looked at one by one if not all of it
+    /// is. Gives a bit for each that was added.
+    #[inline]
+    fn put(&mut self, block: &NodeBlock, marks: u32, base: u64, leaves_out: impl Fn(usize, &[u8]) -> bool) -> u64 {
         let mut footer = block.footer;
         footer.flag = (footer.flag.get() & !(super::FSYNC | super::DENTRY) | marks).into();
-        let at = self.bytes.len();
-        let mut head = NodeHead { nid: footer.nid, ino: footer.ino, flag: footer.flag, pieces: 0.into() };
+        let head_at = self.bytes.len();
+        let (nid, ino, flag) = (footer.nid, footer.ino, footer.flag);
+        let mut head = NodeHead { nid, ino, flag, base: base.into(), pieces: 0.into() };
         self.bytes.extend_from_slice(head.as_bytes());
         self.bytes.reserve(BODY_SIZE);
         let mut pieces = 0_u64;
-        // Most of an inode is zero: pieces are looked at one by one where there is anything.
-        for (group, bytes) in block.body.chunks(GROUP * PIECE).enumerate().filter(|(_, bytes)| !is_zero(bytes)) {
-            let (whole, last) = bytes.as_chunks::<PIECE>();
-            for (at, piece) in whole.iter().enumerate().filter(|(_, piece)| !is_zero(*piece)) {
-                pieces |= 1 << (group * GROUP + at);
-                self.bytes.extend_from_slice(piece);
+        for (group, bytes) in block.body.chunks(GROUP * PIECE).enumerate() {
+            let begin = group * GROUP * PIECE;
+            if leaves_out(begin, bytes) {
+                continue;
             }
-            if !is_zero(last) {
-                pieces |= 1 << (PIECES - 1);
-                self.bytes.extend_from_slice(last);
+            for (number, piece) in bytes.chunks(PIECE).enumerate() {
+                if !leaves_out(begin + number * PIECE, piece) {
+                    pieces |= 1 << (group * GROUP + number);
+                    self.bytes.extend_from_slice(piece);
+                }
             }
         }
         head.pieces = pieces.into();
-        self.bytes[at..at + NODE_HEAD].copy_from_slice(head.as_bytes());
+        self.bytes[head_at..head_at + NODE_HEAD].copy_from_slice(head.as_bytes());
         self.nodes += 1;
+        pieces
     }
 
     /// Adds a name, behind all nodes.
@@ -176,25 +204,39 @@ pub(crate) struct PackedNode {
     pub(crate) nid: Nid,
     pub(crate) ino: Nid,
     pub(crate) flag: u32,
+    /// The stamp of the record whose node this one changes; 0: it is whole.
+    pub(crate) base: u64,
     pieces: u64,
     bytes: Box<[u8]>,
 }
 
 impl PackedNode {
-    /// The node block.
+    /// The node block. Of a node that is not whole, what stands here.
     pub(crate) fn unpack(&self) -> Box<NodeBlock> {
         let mut block = NodeBlock::new_box();
         block.footer.nid = self.nid.into();
         block.footer.ino = self.ino.into();
         block.footer.flag = self.flag.into();
-        let mut rest = &*self.bytes;
-        for piece in (0..PIECES).filter(|piece| self.pieces & 1 << piece != 0) {
-            let to = &mut block.body[place(piece)];
-            let Some((from, behind)) = rest.split_at_checked(to.len()) else { break };
-            to.copy_from_slice(from);
-            rest = behind;
-        }
+        self.pieces().for_each(|(piece, bytes)| block.body[place(piece)].copy_from_slice(bytes));
         block
+    }
+
+    /// This node laid over the one that it changes.
+    pub(crate) fn upon(self, base: &PackedNode) -> PackedNode {
+        let mut pieces: [Option<&[u8]>; PIECES] = [None; PIECES];
+        base.pieces().chain(self.pieces()).for_each(|(piece, bytes)| pieces[piece] = Some(bytes));
+        let bytes = pieces.iter().flatten().copied().flatten().copied().collect();
+        PackedNode { base: 0, pieces: base.pieces | self.pieces, bytes, ..self }
+    }
+
+    /// The number of each piece, and its bytes.
+    fn pieces(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let mut rest = &*self.bytes;
+        (0..PIECES).filter(|piece| self.pieces & 1 << piece != 0).map_while(move |piece| {
+            let (bytes, behind) = rest.split_at_checked(place(piece).len())?;
+            rest = behind;
+            Some((piece, bytes))
+        })
     }
 }
 
@@ -234,6 +276,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<Content<'_>> {
             nid: node.nid.into(),
             ino: node.ino.into(),
             flag: node.flag.get(),
+            base: node.base.get(),
             pieces,
             bytes: bytes.into(),
         });
@@ -302,5 +345,46 @@ mod tests {
             assert_eq!(read(&record[..len]), None, "cut to {len} bytes");
         }
         assert_eq!(read(&[record.as_slice(), &[0]].concat()), None);
+    }
+
+    #[test]
+    fn nodes_upon_others_are_what_changed() {
+        let mut bases = Bases::default();
+        let mut all = block(7, &(0..BODY_SIZE).collect::<Vec<_>>());
+        let mut record = |bases: &mut Bases, block: &NodeBlock, version| {
+            let mut bytes = Vec::new();
+            let mut writer = Writer::new(&mut bytes, version);
+            bases.begin();
+            writer.node_upon(block, 0, bases);
+            let record = writer.finish();
+            let node = read(record).unwrap().nodes.remove(0);
+            (node, record.len())
+        };
+        let (first, len) = record(&mut bases, &all, 1);
+        assert!(first.base == 0 && len > BODY_SIZE);
+        // Its record did not become durable.
+        assert_eq!(record(&mut bases, &all, 1).0.base, 0);
+        bases.settle(5);
+        all.body[..64].fill(0);
+        all.body[BODY_SIZE - 1] = 77;
+        let (second, len) = record(&mut bases, &all, 1);
+        assert_eq!((second.base, len), (5, size_of::<RecordHead>() + NODE_HEAD + 64 + 40));
+        assert_eq!(second.upon(&first).unpack().body, all.body);
+        // Nor did this one: the node is whole again, and so it is in another epoch, and behind a record of names.
+        assert_eq!(record(&mut bases, &all, 1).0.base, 0);
+        bases.settle(6);
+        assert_eq!(record(&mut bases, &all, 2).0.base, 0);
+        bases.settle(7);
+        assert_eq!(record(&mut bases, &all, 2).0.base, 7);
+        bases.settle(8);
+        bases.forget(Nid(7));
+        assert_eq!(record(&mut bases, &all, 2).0.base, 0);
+        // A node of few pieces is not kept.
+        let few = block(7, &[1, 2, 3]);
+        bases = Bases::default();
+        for _ in 0..2 {
+            assert_eq!(record(&mut bases, &few, 2).0.base, 0);
+            bases.settle(9);
+        }
     }
 }

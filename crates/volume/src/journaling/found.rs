@@ -50,7 +50,8 @@ fn name_of(node: &PackedNode) -> (Nid, Vec<u8>) {
 struct File {
     /// The last record that holds it.
     last: u64,
-    nodes: BTreeMap<Nid, PackedNode>,
+    /// Each with the stamp of the last record that holds it.
+    nodes: BTreeMap<Nid, (u64, PackedNode)>,
 }
 
 impl JournaledNodes {
@@ -83,12 +84,17 @@ impl JournaledNodes {
                 names.insert((entry.directory, entry.name), entry.bound);
             }
             for node in content.nodes {
+                let file = files.entry(node.ino).or_default();
+                file.last = records;
+                let node = match file.nodes.get(&node.nid) {
+                    _ if node.base == 0 => node,
+                    Some((stamp, base)) if *stamp == node.base => node.upon(base),
+                    _ => return Err(wrong),
+                };
                 if node.nid == node.ino && node.flag & DENTRY != 0 {
                     names.insert(name_of(&node), Some(node.ino));
                 }
-                let file = files.entry(node.ino).or_default();
-                file.last = records;
-                file.nodes.insert(node.nid, node);
+                file.nodes.insert(node.nid, (found.stamp, node));
             }
             Ok(())
         })?;
@@ -99,7 +105,7 @@ impl JournaledNodes {
         files.sort_by_key(|(_, file)| file.last);
         let in_order = |(ino, mut file): (Nid, File)| {
             let inode = file.nodes.remove(&ino);
-            file.nodes.into_values().chain(inode)
+            file.nodes.into_values().chain(inode).map(|(_, node)| node)
         };
         let nodes = files.into_iter().flat_map(in_order).collect();
         let name = |((directory, name), ino)| BoundName { directory, name, ino };

@@ -214,6 +214,7 @@ impl Syncs<'_> {
         for ino in &closure.inodes {
             // What is not in memory did not change.
             let Some(page) = self.0.store.get(*ino).filter(|page| page.nid == page.ino) else { continue };
+            journal.files.stripe(ino).lock().bases.forget(*ino);
             fresh += self.take_inode(journal, &page, &mut writer, taken)?;
             if writer.len() > MOST_BYTES {
                 return Err(MustCheckpoint::Names);

@@ -7,6 +7,7 @@ use f2fs_sync::{Arc, Mutex, protocol_never, protocol_value};
 use super::Syncs;
 use crate::blocks::WriteBatch;
 use crate::flight::joined::Joined;
+use crate::journal::bases::FileOrder;
 use crate::journal::data::{Collected, KeptRun, MOST_BLOCKS};
 use crate::journal::record::Writer;
 use crate::journal::{Buffers, DENTRY, FSYNC, SyncJournal};
@@ -27,7 +28,7 @@ impl Syncs<'_> {
         flight: Option<&Mutex<Joined>>,
     ) -> Result<Synced, VolumeError> {
         self.0.check_writable()?;
-        let mut stamp = journal.files.stripe(&inode.ino).lock();
+        let mut order = journal.files.stripe(&inode.ino).lock();
         if let Some(flight) = flight {
             self.send_for_journal(op, flight).inspect_err(|error| self.0.stop(error))?;
         }
@@ -39,7 +40,7 @@ impl Syncs<'_> {
         if let Some(data) = &journal.data {
             data.begin(inode.ino);
         }
-        let synced = self.journal_nodes(journal, inode, &nodes, &mut buffers, &mut stamp);
+        let synced = self.journal_nodes(journal, inode, &nodes, &mut buffers, &mut order);
         let is_synced = matches!(synced, Ok(Synced::Logged));
         if let Some(data) = &journal.data {
             data.end(inode.ino, &mut buffers.collected, is_synced);
@@ -76,7 +77,7 @@ impl Syncs<'_> {
         inode: &Arc<NodePage>,
         nodes: &[Arc<NodePage>],
         buffers: &mut Buffers,
-        stamp: &mut u64,
+        order: &mut FileOrder,
     ) -> Result<Synced, VolumeError> {
         let version = self.0.footer_version();
         let new = self.is_unnamed(inode);
@@ -94,6 +95,7 @@ impl Syncs<'_> {
             }
         };
         protocol_never!("journal_data_collected_early", collect(collected));
+        order.bases.begin();
         let mut writer = Writer::new(bytes, version);
         let mut written = 0;
         for page in nodes {
@@ -102,7 +104,7 @@ impl Syncs<'_> {
             if is_indirect_offset(block.footer.node_offset()) || page.removed.load(Ordering::Acquire) {
                 continue;
             }
-            writer.node(&block, 0);
+            writer.node_upon(&block, 0, &mut order.bases);
             page.set_journaled();
             written += 1;
         }
@@ -114,7 +116,7 @@ impl Syncs<'_> {
         self.0.check_writable()?;
         let anything = written != 0 || inode.is_unsynced();
         if anything {
-            writer.node(&block, FSYNC | if new { DENTRY } else { 0 });
+            writer.node_upon(&block, FSYNC | if new { DENTRY } else { 0 }, &mut order.bases);
             inode.set_journaled();
         }
         drop(block);
@@ -142,8 +144,9 @@ impl Syncs<'_> {
             *part = block;
             used += 1;
         }
-        let synced = if anything { self.append(journal, &parts[..used], stamp) } else { Synced::Logged };
+        let synced = if anything { self.append(journal, &parts[..used], &mut order.stamp) } else { Synced::Logged };
         if synced == Synced::Logged {
+            order.bases.settle(order.stamp);
             self.0.written.add(Count::SyncedNodes, written + u64::from(anything));
         } else {
             self.0.store.set_dirty_again(inode);
