@@ -40,8 +40,7 @@ use f2fs_journal::{Error, Journal, SharedMedium};
 use f2fs_segment::Displaced;
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use f2fs_sync::{
-    Arc, CachePadded, GroupCommit, Mutex, OnceLock, PerCore, PlainArc, Striped, protocol_step, protocol_value,
-    stripes_here,
+    Arc, GroupCommit, Mutex, OnceLock, PerCore, PlainArc, Striped, protocol_step, protocol_value, stripes_here,
 };
 
 use crate::node_page::NodePage;
@@ -84,8 +83,6 @@ pub(crate) struct SyncJournal {
     pub(crate) files: Striped<Mutex<FileOrder>>,
     /// The threads that wait for a flush of the device.
     pub(crate) flushes: GroupCommit<(), Result<(), DeviceError>>,
-    /// Room for roll-forward is counted by one at a time. On a line of its own, since each sync reads its neighbours.
-    pub(crate) room: CachePadded<Mutex<()>>,
     /// Half of a lane is full: a checkpoint would make room.
     pub(crate) is_filling: AtomicBool,
     /// The epoch in which it took its last record, since it failed, or the volume is about to be closed; 0: it takes
@@ -123,7 +120,6 @@ impl SyncJournal {
             data,
             files: Striped::new(stripes_here(STRIPES), |_| Mutex::default()),
             flushes: GroupCommit::new(),
-            room: CachePadded::default(),
             names: NameLog::new(),
             name_syncs: GroupCommit::new(),
             is_filling: AtomicBool::new(false),

@@ -63,6 +63,7 @@
 
 mod allocation;
 mod balance;
+mod batched_count;
 mod blocks;
 mod brake;
 mod checkpoint;
@@ -70,7 +71,6 @@ mod cleaner;
 mod clock;
 mod damage;
 mod data_blocks;
-mod data_count;
 pub mod devices;
 mod dirty_nodes;
 mod epoch;

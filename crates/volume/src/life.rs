@@ -9,9 +9,9 @@ use f2fs_nat::{Nat, NatConfig};
 use f2fs_segment::{SegmentConfig, SegmentManager};
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
+use crate::batched_count::BatchedCount;
 use crate::brake::Brake;
 use crate::clock::Clock;
-use crate::data_count::DataCount;
 use crate::epoch::Epochs;
 use crate::journal::AttachedJournal;
 use crate::last_checkpoint::LastCheckpoint;
@@ -105,7 +105,7 @@ impl Volume {
             stopped: OnceLock::new(),
             clock: Clock::new(checkpoint.elapsed_time),
             discards: options.discard && device.info().supports_discard,
-            blocks_written: DataCount::new(),
+            blocks_written: BatchedCount::new(DATA_BATCH),
             pressure: Pressure::new(options.dirty_nodes, options.nodes_left_to_freeze),
             brake: Brake::default(),
             precleaner: Precleaner::new(if zones.is_some() { &in_order } else { &options.allocation }),
@@ -163,6 +163,9 @@ fn check_openable(geometry: &Geometry, device: &dyn BlockDevice, options: &Volum
     }
     if device.info().read_only { Err(VolumeError::ReadOnly) } else { Ok(()) }
 }
+
+/// Blocks of data that a processor counts between two tellings to the others: as many as it gets of a segment.
+const DATA_BATCH: u32 = BLOCKS_PER_SEGMENT;
 
 /// Lanes that a log may have however small the volume is.
 const LANES: usize = 8;

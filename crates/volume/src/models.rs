@@ -1,10 +1,15 @@
-//! Access for the models to parts that users must not reach: volumes that are made once and set up in each iteration.
+//! Access for the models to parts that users must not reach: volumes that are made once and set up in each iteration,
+//! and the count of what syncs promise.
 
 use std::sync::mpsc::channel;
 
 use f2fs_device::{AlignedBuf, BlockDevice, MemoryDevice, Request};
 use f2fs_format::BLOCK_SIZE;
 use f2fs_sync::{Arc, model};
+
+use crate::batched_count::BatchedCount;
+use crate::roll_forward::room::Room;
+use crate::space::Space;
 
 /// Blocks of a device of the models: 64 MiB.
 const BLOCKS: u64 = (64 << 20) / BLOCK_SIZE as u64;
@@ -55,5 +60,27 @@ impl Image {
             device.execute(Request::write(*at, buf)).result.expect("it is in memory");
         }
         device
+    }
+}
+
+/// The count of what roll-forward may have to take into use, on a volume with room for so many blocks.
+#[derive(Debug)]
+pub struct Promises {
+    room: Room,
+    space: Space,
+    written: BatchedCount,
+}
+
+impl Promises {
+    /// Room for `blocks` blocks of nodes.
+    #[must_use]
+    pub fn new(blocks: u64) -> Promises {
+        Promises { room: Room::new(0, 0), space: Space::new(0, blocks, 0, blocks, 0), written: BatchedCount::new(1) }
+    }
+
+    /// Counts a sync of so many nodes; whether there was room.
+    #[must_use]
+    pub fn sync(&self, nodes: u64) -> bool {
+        self.room.log(nodes, 0, &self.space, &self.written, u64::MAX)
     }
 }

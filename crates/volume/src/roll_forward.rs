@@ -5,7 +5,7 @@
 //!
 //! `syncs` is a group commit: one thread writes for all who wait. The flags are atomic. See [`Room`] for its counts.
 
-mod room;
+pub(crate) mod room;
 
 use f2fs_format::checkpoint::Checkpoint;
 use f2fs_sync::GroupCommit;

@@ -17,11 +17,11 @@ use f2fs_nat::Nat;
 use f2fs_segment::SegmentManager;
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
+use crate::batched_count::BatchedCount;
 use crate::blocks::WriteBatch;
 use crate::brake::Brake;
 use crate::clock::Clock;
 use crate::damage::Damage;
-use crate::data_count::DataCount;
 use crate::epoch::Epochs;
 use crate::journal::AttachedJournal;
 use crate::last_checkpoint::LastCheckpoint;
@@ -77,7 +77,7 @@ pub struct Volume {
     /// Whether freed segments are discarded.
     pub(crate) discards: bool,
     /// Since the last checkpoint.
-    pub(crate) blocks_written: DataCount,
+    pub(crate) blocks_written: BatchedCount,
     /// The blocks that the next checkpoint has to write, and whether it is due.
     pub(crate) pressure: Pressure,
     /// Slows operations down when a checkpoint cannot follow them.

@@ -351,7 +351,7 @@ mod tests {
     fn nodes_upon_others_are_what_changed() {
         let mut bases = Bases::default();
         let mut all = block(7, &(0..BODY_SIZE).collect::<Vec<_>>());
-        let mut record = |bases: &mut Bases, block: &NodeBlock, version| {
+        let record = |bases: &mut Bases, block: &NodeBlock, version| {
             let mut bytes = Vec::new();
             let mut writer = Writer::new(&mut bytes, version);
             bases.begin();

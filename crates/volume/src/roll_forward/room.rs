@@ -10,13 +10,14 @@
 //!
 //! # Locking
 //!
-//! Counts that operations add to lie in lines of single processors. `logged` and `wanted` change in the leader of a
-//! group of syncs alone, and all of them begin again while a checkpoint has the gate closed.
+//! Counts lie in lines of single processors. Syncs are counted side by side: each counts its own first, and then looks
+//! whether there is room for all. So of two that find room for one alone, one sees the other at least; there is a fence in
+//! between. All counts begin again while a checkpoint has the gate closed.
 
-use f2fs_sync::atomic::{AtomicU64, Ordering};
+use f2fs_sync::atomic::{AtomicU64, Ordering, fence};
 use f2fs_sync::{ShardedCounter, protocol_step, protocol_value};
 
-use crate::data_count::DataCount;
+use crate::batched_count::BatchedCount;
 use crate::space::Space;
 
 /// The most blocks that the name of a new file needs: a dentry block, and the nodes that lead to it. Also where the
@@ -24,6 +25,8 @@ use crate::space::Space;
 /// needed if an inline directory with a raised `i_dir_level` has to leave its inode; such a volume has far more blocks
 /// than that in reserve.)
 const NAME: u64 = 4;
+/// Nodes, and the blocks for them, that a processor counts between two tellings to the others.
+const BATCH: u32 = 32;
 
 /// What roll-forward may have to take into use.
 #[derive(Debug)]
@@ -33,9 +36,9 @@ pub(crate) struct Room {
     /// Valid nodes at the last checkpoint.
     nodes: AtomicU64,
     /// Nodes of files that were synced since, including indirect nodes, which roll-forward rebuilds.
-    logged: AtomicU64,
+    logged: BatchedCount,
     /// The most blocks that those nodes and the names of the files take.
-    wanted: AtomicU64,
+    wanted: BatchedCount,
     /// Blocks reserved since.
     reserved: ShardedCounter,
 }
@@ -45,8 +48,8 @@ impl Room {
         Room {
             blocks: AtomicU64::new(blocks),
             nodes: AtomicU64::new(nodes),
-            logged: AtomicU64::new(0),
-            wanted: AtomicU64::new(0),
+            logged: BatchedCount::new(BATCH),
+            wanted: BatchedCount::new(BATCH),
             reserved: ShardedCounter::new(0),
         }
     }
@@ -59,30 +62,38 @@ impl Room {
     /// Counts a file that a sync is about to write, with so many nodes that changed, indirect ones too; `names`: how
     /// many names may have to be added for it. False: there is no room for it, or what was logged is too much to repeat (more than `most` nodes); nothing
     /// is counted then. Data of the file is counted already.
-    pub(crate) fn log(&self, nodes: u64, names: u64, space: &Space, written: &DataCount, most: u64) -> bool {
-        let logged = self.logged.load(Ordering::Relaxed) + nodes;
+    pub(crate) fn log(&self, nodes: u64, names: u64, space: &Space, written: &BatchedCount, most: u64) -> bool {
         let name = protocol_value!("room_forgets_names", NAME.saturating_mul(names), 0);
         let own = protocol_value!("room_forgets_nodes", nodes, 0);
-        let wanted = self.wanted.load(Ordering::Relaxed).saturating_add(own).saturating_add(name);
-        let blocks = (self.blocks.load(Ordering::Relaxed).saturating_add(wanted))
-            .saturating_add(self.reserved.sum().max(0).unsigned_abs());
-        let left = space.block_limit().checked_sub(blocks);
-        let room = left.is_some_and(|left| written.is_at_most(left))
-            && self.nodes.load(Ordering::Relaxed).saturating_add(wanted) <= space.node_limit();
-        if logged > most || !room {
-            return false;
+        let wanted = own.saturating_add(name);
+        self.logged.add(nodes);
+        self.wanted.add(wanted);
+        protocol_step!("room_counted_without_fence", fence(Ordering::SeqCst));
+        let is_room = self.logged.is_at_most(most) && self.is_enough(space, written);
+        if !is_room {
+            self.logged.take_back(nodes);
+            self.wanted.take_back(wanted);
         }
-        self.logged.store(logged, Ordering::Relaxed);
-        self.wanted.store(wanted, Ordering::Relaxed);
-        true
+        is_room
+    }
+
+    /// Whether there is room for all that is counted.
+    fn is_enough(&self, space: &Space, written: &BatchedCount) -> bool {
+        let reserved = self.reserved.sum().max(0).unsigned_abs();
+        let taken = self.blocks.load(Ordering::Relaxed).saturating_add(reserved);
+        let nodes = self.nodes.load(Ordering::Relaxed);
+        let blocks_left = space.block_limit().checked_sub(taken);
+        let nodes_left = space.node_limit().checked_sub(nodes);
+        blocks_left.is_some_and(|left| self.wanted.are_at_most(written, left))
+            && nodes_left.is_some_and(|left| self.wanted.is_at_most(left))
     }
 
     /// A checkpoint is frozen, with so much in use. Called with the gate closed.
     pub(crate) fn begin(&self, blocks: u64, nodes: u64) {
         self.blocks.store(blocks, Ordering::Relaxed);
         self.nodes.store(nodes, Ordering::Relaxed);
-        self.logged.store(0, Ordering::Relaxed);
-        self.wanted.store(0, Ordering::Relaxed);
+        self.logged.restart();
+        self.wanted.restart();
         self.reserved.sub(self.reserved.sum());
     }
 }

@@ -85,7 +85,7 @@ impl Syncs<'_> {
         let fresh = nodes.iter().filter(|page| first(page)).count() as u64;
         // The inode goes with them, also if it did not change.
         let fresh = fresh + u64::from(!inode.is_journaled() && (!nodes.is_empty() || inode.is_unsynced()));
-        if !self.count_room(journal, fresh, u64::from(new && !inode.is_journaled())) {
+        if !self.count_room(fresh, u64::from(new && !inode.is_journaled())) {
             return Ok(Synced::Must(MustCheckpoint::Room));
         }
         let Buffers { bytes, collected } = buffers;
@@ -174,11 +174,10 @@ impl Syncs<'_> {
 
     /// Counts nodes that are journaled for the first time since the checkpoint, and names: each may need blocks in
     /// roll-forward. False: there is no room.
-    pub(super) fn count_room(self, journal: &SyncJournal, fresh: u64, names: u64) -> bool {
+    pub(super) fn count_room(self, fresh: u64, names: u64) -> bool {
         if fresh == 0 && names == 0 {
             return true;
         }
-        let _room = journal.room.lock();
         let most = self.0.pressure.dirty_limit();
         self.0.roll_forward.room.log(fresh, names, &self.0.space, &self.0.blocks_written, most)
     }
