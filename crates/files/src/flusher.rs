@@ -1,7 +1,8 @@
-//! A thread that writes dirty pages back, if an embedder asks for one.
+//! A thread that writes dirty pages back, and checkpoints for a journal that fills, if an embedder asks for one.
 //!
 //! Without it pages are written back by operations that pass, once the oldest is five seconds old or many are dirty; a
-//! program that stops writing leaves its last pages dirty until a sync, a checkpoint or the close.
+//! program that stops writing leaves its last pages dirty until a sync, a checkpoint or the close. The checkpoint that
+//! takes a journal's space back is written by the next operation once half of a lane is used.
 //!
 //! # Locking
 //!
@@ -45,8 +46,9 @@ impl FlusherOptions {
 }
 
 impl FileSystem {
-    /// Starts a thread that writes dirty pages back, until the [`Flusher`] is dropped. Without a
-    /// [page cache](crate::Options::page_cache) it has nothing to do.
+    /// Starts a thread that writes dirty pages back, and the checkpoints by which a journal's space is taken back, until
+    /// the [`Flusher`] is dropped. Without a [page cache](crate::Options::page_cache) and a
+    /// [journal](crate::Options::journal) it has nothing to do.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -65,6 +67,7 @@ impl FileSystem {
     pub fn start_flusher(&self, options: FlusherOptions) -> Flusher {
         let (stop, core) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.core));
         core.pages.alarm.listen();
+        core.volume.journal().attend(true);
         let thread = {
             let (stop, core) = (Arc::clone(&stop), Arc::clone(&core));
             thread::spawn(move || run(&core, &stop, options))
@@ -73,7 +76,7 @@ impl FileSystem {
     }
 }
 
-/// A thread that writes dirty pages back. Dropping it stops the thread and waits for it.
+/// A thread that writes dirty pages back, and checkpoints for a journal. Dropping it stops the thread and waits for it.
 #[derive(Debug)]
 #[must_use = "dropping it stops the thread"]
 pub struct Flusher {
@@ -91,6 +94,7 @@ impl Drop for Flusher {
             let _ = thread.join();
         }
         self.core.pages.alarm.stop_listening();
+        self.core.volume.journal().attend(false);
     }
 }
 
@@ -101,6 +105,12 @@ fn run(core: &Core, stop: &AtomicBool, options: FlusherOptions) {
         let rung = cache.alarm.wait(&mut heard, options.interval.max(SHORTEST));
         if stop.load(Ordering::Acquire) {
             return;
+        }
+        if core.volume.journal().is_due() {
+            WriteBack(core).write_back_ahead();
+            let ahead = || core.dirty_directories.write_ahead(&core.volume);
+            // Operations meet the same error and report it.
+            let _ = core.volume.checkpoints().write_for_journal(ahead, |op| core.write_above(op));
         }
         let all = !rung || core.dirty_files.is_overdue(core.now());
         let pages = if all { u64::MAX } else { cache.surplus() };

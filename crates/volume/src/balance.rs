@@ -57,7 +57,7 @@ impl Balance<'_> {
         if self.0.roll_forward.is_recovering() {
             return Need::Nothing;
         }
-        if self.0.pressure.has_many_nodes(&self.0.store) || self.0.attached_journal.is_filling() {
+        if self.0.pressure.has_many_nodes(&self.0.store) || self.0.attached_journal.is_short() {
             return Need::Checkpoint;
         }
         let Ok(segments) = self.0.segments.manager() else { return Need::Nothing };

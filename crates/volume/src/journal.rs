@@ -17,7 +17,8 @@
 //! there again, any number of times.
 //!
 //! Nodes that were journaled are still to be written by the next checkpoint; they stay on its list. A journal that is
-//! full, or failed, costs a checkpoint and no promise.
+//! full, or failed, costs a checkpoint and no promise. The checkpoint that takes space back is due when half of a lane
+//! is used. A thread in the background writes it, if there is one; then operations do so from seven eighths on only.
 //!
 //! # Locking
 //!
@@ -30,6 +31,7 @@
 mod area;
 pub(crate) mod bases;
 pub(crate) mod data;
+mod filling;
 pub(crate) mod names;
 pub(crate) mod record;
 pub(crate) mod shown;
@@ -38,7 +40,7 @@ use f2fs_device::{BlockDevice, DeviceError, Request, WriteBehind};
 use f2fs_format::Nid;
 use f2fs_journal::{Error, Journal, SharedMedium};
 use f2fs_segment::Displaced;
-use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{
     Arc, GroupCommit, Mutex, OnceLock, PerCore, PlainArc, Striped, protocol_step, protocol_value, stripes_here,
 };
@@ -50,6 +52,7 @@ use crate::{StopCause, VolumeError};
 pub use area::JournalArea;
 use bases::FileOrder;
 use data::{Collected, UnflushedData};
+use filling::Filling;
 use names::NameLog;
 
 pub(crate) use f2fs_format::node::mark::{DENTRY, FSYNC};
@@ -83,8 +86,8 @@ pub(crate) struct SyncJournal {
     pub(crate) files: Striped<Mutex<FileOrder>>,
     /// The threads that wait for a flush of the device.
     pub(crate) flushes: GroupCommit<(), Result<(), DeviceError>>,
-    /// Half of a lane is full: a checkpoint would make room.
-    pub(crate) is_filling: AtomicBool,
+    /// How full the fullest lane was that took a record since the last checkpoint.
+    pub(crate) filling: Filling,
     /// The epoch in which it took its last record, since it failed, or the volume is about to be closed; 0: it takes
     /// them.
     pub(crate) retired: AtomicU64,
@@ -122,7 +125,7 @@ impl SyncJournal {
             flushes: GroupCommit::new(),
             names: NameLog::new(),
             name_syncs: GroupCommit::new(),
-            is_filling: AtomicBool::new(false),
+            filling: Filling::default(),
             retired: AtomicU64::new(0),
             buffers: PerCore::new(|_| Mutex::default()),
         }
@@ -144,11 +147,6 @@ impl SyncJournal {
         self.retired.load(Ordering::Acquire) == epoch
     }
 
-    /// Whether a checkpoint is due that makes room.
-    pub(crate) fn is_filling(&self) -> bool {
-        self.is_filling.load(Ordering::Relaxed)
-    }
-
     /// The checkpoint with the footer version `next` is about to become valid. Called while syncs wait, in this epoch.
     pub(crate) fn announce(&self, base: u64, next: u64, epoch: u64) {
         let announced =
@@ -166,7 +164,7 @@ impl SyncJournal {
         if taken.is_err() {
             self.retire(epoch);
         }
-        self.is_filling.store(false, Ordering::Relaxed);
+        self.filling.clear();
     }
 
     fn set_area(&self, area: JournalArea) -> Result<(), Error> {
@@ -204,9 +202,9 @@ impl AttachedJournal {
         self.get()?.data.as_ref()
     }
 
-    /// Whether a checkpoint is due that makes room in it.
-    pub(crate) fn is_filling(&self) -> bool {
-        self.get().is_some_and(SyncJournal::is_filling)
+    /// Whether the next operation has to write a checkpoint that makes room in it.
+    pub(crate) fn is_short(&self) -> bool {
+        self.get().is_some_and(|journal| journal.filling.is_short())
     }
 
     /// Whether a record is there only if the data is that its nodes name.

@@ -89,7 +89,10 @@ impl FileData<'_> {
         let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);
         let synced = self.volume.syncs().flight(&op, &inode.node, flight, of_inode, named);
         Ok(match synced? {
-            Synced::Logged => Sent::Durable,
+            Synced::Logged => {
+                self.call_for_room();
+                Sent::Durable
+            }
             Synced::Must(reason) => Sent::Unsynced(epoch, reason),
         })
     }

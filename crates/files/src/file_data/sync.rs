@@ -27,7 +27,11 @@ impl FileData<'_> {
                 MustCheckpoint::Renamed
             } else {
                 match self.volume.syncs().file(&op, &inode.node) {
-                    Ok(Synced::Logged) => return Ok(()),
+                    Ok(Synced::Logged) => {
+                        drop(op);
+                        self.call_for_room();
+                        return Ok(());
+                    }
                     Ok(Synced::Must(reason)) => reason,
                     Err(error) if error.is_no_space() => MustCheckpoint::Room,
                     Err(error) => return Err(error.into()),
@@ -38,10 +42,18 @@ impl FileData<'_> {
         self.sync_otherwise(inode, epoch, reason)
     }
 
+    /// Wakes who writes checkpoints in the background, if the journal needs one.
+    pub(crate) fn call_for_room(&self) {
+        if self.volume.journal().calls() {
+            self.pages.alarm.ring();
+        }
+    }
+
     /// Makes an inode durable, for which its own nodes do not do, with what an operation changed of an epoch: by a
     /// record of names if there is a journal and they are the reason, else by a checkpoint.
     pub(crate) fn sync_otherwise(&self, inode: &Arc<Inode>, epoch: u64, reason: MustCheckpoint) -> Result<(), FsError> {
         if reason.is_of_names() && self.volume.journal().is_open() && self.sync_names(inode)? == Synced::Logged {
+            self.call_for_room();
             return Ok(());
         }
         self.checkpoint_past(epoch)

@@ -2,6 +2,7 @@
 //! journals that do not belong together.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod attended;
 mod behind;
 mod changes;
 mod costs;

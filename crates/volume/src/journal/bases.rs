@@ -16,11 +16,11 @@
 //!
 //! None of its own: they belong to a stripe's lock.
 
+use core::ops::Range;
+
 use f2fs_format::Nid;
 use f2fs_format::node::{BODY_SIZE, NodeBlock};
 use f2fs_sync::protocol_step;
-
-use super::record::place;
 
 /// The fewest pieces of a node that is kept.
 const LEAST_PIECES: u32 = 12;
@@ -61,13 +61,9 @@ impl Base {
         is_same.then_some(self.stamp)
     }
 
-    /// The record that is being put together holds the node as it is; these are the pieces that differ.
-    pub(crate) fn take(&mut self, block: &NodeBlock, mut pieces: u64) {
-        while pieces != 0 {
-            let place = place(pieces.trailing_zeros() as usize);
-            self.body[place.clone()].copy_from_slice(&block.body[place]);
-            pieces &= pieces - 1;
-        }
+    /// The record that is being put together holds the node as it is; it differs in these places.
+    pub(crate) fn take(&mut self, block: &NodeBlock, places: impl Iterator<Item = Range<usize>>) {
+        places.for_each(|place| self.body[place.clone()].copy_from_slice(&block.body[place]));
         (self.stamp, self.is_pending) = (0, true);
     }
 }

@@ -25,6 +25,7 @@
 //! last piece has 40 bytes, up to the footer. The inode comes last and carries the fsync mark, as in the chain of nodes
 //! that roll-forward follows.
 
+use core::iter;
 use core::ops::Range;
 
 use f2fs_format::bits::is_zero;
@@ -78,8 +79,17 @@ struct NameHead {
 const NODE_HEAD: usize = size_of::<NodeHead>();
 
 /// Where a piece lies in a node's body.
-pub(crate) fn place(piece: usize) -> Range<usize> {
+fn place(piece: usize) -> Range<usize> {
     piece * PIECE..((piece + 1) * PIECE).min(BODY_SIZE)
+}
+
+/// Where these pieces lie.
+fn places(mut pieces: u64) -> impl Iterator<Item = Range<usize>> {
+    iter::from_fn(move || {
+        let piece = (pieces != 0).then(|| pieces.trailing_zeros() as usize)?;
+        pieces &= pieces - 1;
+        Some(place(piece))
+    })
 }
 
 /// Puts a record together in a buffer that is used again and again.
@@ -114,7 +124,7 @@ impl<'a> Writer<'a> {
             && let Some(stamp) = base.stamp_of(block, self.version)
         {
             let pieces = self.put(block, marks, stamp, |at, bytes| base.body[at..at + bytes.len()] == *bytes);
-            base.take(block, pieces);
+            base.take(block, places(pieces));
         } else {
             let pieces = self.put(block, marks, 0, |_, bytes| is_zero(bytes));
             bases.keep(block, self.version, pieces.count_ones());

@@ -158,9 +158,7 @@ impl Syncs<'_> {
         match journal.log.append(*stamp, parts) {
             Ok(appended) => {
                 *stamp = appended.stamp;
-                if appended.free < journal.log.lane_bytes() / 2 {
-                    journal.is_filling.store(true, Ordering::Relaxed);
-                }
+                journal.filling.tell(appended.free, journal.log.lane_bytes());
                 Synced::Logged
             }
             Err(Error::Full { .. } | Error::TooLarge { .. }) => Synced::Must(MustCheckpoint::Journal),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
-use f2fs::{FileSystem, FormatOptions, JournalMode, JournalOptions, Options, create_journal};
+use f2fs::{FileSystem, FlusherOptions, FormatOptions, JournalMode, JournalOptions, Options, create_journal};
 use f2fs_device_test::SsdModel;
 use f2fs_workload::report::{Bar, BarChart};
 use f2fs_workload::varmail::{self, Directory, Mails, Measured, Model, Place};
@@ -155,7 +155,10 @@ fn on_devices(args: &VarmailArgs, journal: Option<JournalOptions>) -> Result<Row
         options = options.journal(journal);
     }
     let fs = FileSystem::open(device, options).map_err(CliError::new)?;
+    // As a mounted volume has one.
+    let flusher = fs.start_flusher(FlusherOptions::default());
     let (threads, measured) = measure(args, &fs)?;
+    drop(flusher);
     fs.close().map_err(CliError::new)?;
     let mode = match mode {
         None => "log",
