@@ -197,35 +197,48 @@ enum Data {
     Sync,
 }
 
+/// The files of [`journaled_syncs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synced {
+    /// One of each thread, whose blocks are overwritten one after the other.
+    OneFile,
+    /// Another one each time: its nodes go to the journal for the first time since the checkpoint.
+    ManyFiles,
+}
+
 /// Overwrites blocks of files and syncs them into a journal in memory, together with their data. `operations`: of each
 /// thread.
 ///
 /// # Panics
 /// If there is no room.
 #[must_use]
-pub fn journaled_syncs(threads: usize, operations: usize) -> Footprint {
+pub fn journaled_syncs(threads: usize, operations: usize, synced: Synced) -> Footprint {
     let device = Arc::new(MemoryDevice::new(4 << 30 >> 12));
     format(&*device, &FormatOptions::default()).expect("there is room");
     let medium = Arc::new(RegionMedium::new(MemoryRegion::new(256 << 20).expect("there is room")));
     create_journal(device.clone(), medium.clone(), false).expect("there is room");
     let options = Options::new().journal(JournalOptions::new(medium, JournalMode::Journal));
     let fs = FileSystem::open(device, options).expect("it was just made");
-    let content = vec![7; 4096 * operations];
-    let files: Vec<File> = (0..threads)
-        .map(|thread| {
-            let file = fs.create_file(format!("/{thread}"), 0o644).expect("there is room");
-            file.write_at(&content, 0).expect("there is room");
-            file
-        })
-        .collect();
+    // Those before are for the caches.
+    let (before, many) = (8, synced == Synced::ManyFiles);
+    let content = vec![7; if many { 4096 } else { 4096 * (before + operations) }];
+    let make = |thread: usize, number: usize| {
+        let file = fs.create_file(format!("/{thread}-{number}"), 0o644).expect("there is room");
+        file.write_at(&content, 0).expect("there is room");
+        file
+    };
+    let of_thread = |thread| (0..if many { before + operations } else { 1 }).map(move |number| (thread, number));
+    let files: Vec<Vec<File>> =
+        (0..threads).map(|thread| of_thread(thread).map(|(thread, number)| make(thread, number)).collect()).collect();
     fs.checkpoint().expect("there is room");
     let checkpoints = fs.statfs().written.checkpoints;
     let operation = |thread: usize, n: usize| {
-        files[thread].write_at(&[7; 4096], n as u64 * 4096).expect("there is room");
-        files[thread].sync_data().expect("there is room");
+        let (file, block) = if many { (&files[thread][n], 0) } else { (&files[thread][0], n as u64) };
+        file.write_at(&[7; 4096], block * 4096).expect("there is room");
+        file.sync_data().expect("there is room");
     };
-    Footprint::measure(threads, 8, operation);
-    let footprint = Footprint::measure(threads, operations, operation);
+    Footprint::measure(threads, before, operation);
+    let footprint = Footprint::measure(threads, operations, |thread, n| operation(thread, before + n));
     assert_eq!(fs.statfs().written.checkpoints, checkpoints, "every sync went to the journal");
     footprint
 }

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use f2fs_benches::cache_lines::{CASES, MOST_THREADS, journaled_syncs};
+use f2fs_benches::cache_lines::{CASES, MOST_THREADS, Synced, journaled_syncs};
 use f2fs_sync::counting::{Common, Footprint};
 
 /// Each row of the table, measured once with 2 threads and once with the most.
@@ -100,14 +100,16 @@ fn the_readme_and_the_crates_documentation_say_the_same() {
 /// costs, and is left out here.)
 #[test]
 fn syncs_into_a_journal_write_no_line_that_all_write() {
-    for (threads, operations) in [(1, 200), (8, 200), (128, 20)] {
-        let footprint = journaled_syncs(threads, operations);
+    let one = [(1, 200), (8, 200), (128, 20)].map(|(threads, operations)| (threads, operations, Synced::OneFile));
+    let many = [(8, 100), (128, 20)].map(|(threads, operations)| (threads, operations, Synced::ManyFiles));
+    for (threads, operations, synced) in one.into_iter().chain(many) {
+        let footprint = journaled_syncs(threads, operations, synced);
         let of_segments = |common: &&Common| common.sites.iter().all(|site| site.file.starts_with("crates/segment/"));
         let each_time = footprint.common.iter().filter(|common| common.of_all() > 0.5 && !of_segments(common));
         let each_time: Vec<_> = each_time.collect();
-        assert!(each_time.is_empty(), "{threads} threads: {each_time:#?}");
+        assert!(each_time.is_empty(), "{threads} threads, {synced:?}: {each_time:#?}");
         println!(
-            "{threads} threads: {} lines, {} shared, {} moved",
+            "{threads} threads, {synced:?}: {} lines, {} shared, {} moved",
             footprint.lines, footprint.shared, footprint.moved
         );
     }
