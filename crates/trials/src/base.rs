@@ -54,6 +54,8 @@ pub enum BaseKind {
     Zoned,
     /// The same on zones of two segments, which end within their second one, and of which few are written at a time.
     ZonedInPart,
+    /// The plain one with a journal in persistent memory, without data in it.
+    LineJournaled,
 }
 
 /// The zones of [`BaseKind::Zoned`]: the metadata lies in those that are written anywhere, and no log.
@@ -71,7 +73,7 @@ pub const DEVICES: [u64; 3] = [24, 56, 48];
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 12] = [
+    pub const ALL: [BaseKind; 13] = [
         BaseKind::Plain,
         BaseKind::Checksums,
         BaseKind::Wide,
@@ -84,7 +86,13 @@ impl BaseKind {
         BaseKind::Cached,
         BaseKind::Zoned,
         BaseKind::ZonedInPart,
+        BaseKind::LineJournaled,
     ];
+
+    /// Whether a journal lies behind the volume.
+    pub(crate) fn has_journal(self) -> bool {
+        matches!(self, BaseKind::Journaled | BaseKind::DataJournaled | BaseKind::LineJournaled)
+    }
 
     /// The name in the text of a workload.
     #[must_use]
@@ -102,6 +110,7 @@ impl BaseKind {
             BaseKind::Cached => "cached",
             BaseKind::Zoned => "zoned",
             BaseKind::ZonedInPart => "zoned-in-part",
+            BaseKind::LineJournaled => "line-journaled",
         }
     }
 }
@@ -144,6 +153,7 @@ impl Base {
             | BaseKind::Several
             | BaseKind::Journaled
             | BaseKind::DataJournaled
+            | BaseKind::LineJournaled
             | BaseKind::Cached
             | BaseKind::Zoned => 128,
             BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad => 64,
@@ -151,7 +161,7 @@ impl Base {
         };
         let blocks = (mib << 20) / f2fs_device::BLOCK_SIZE as u64;
         let behind = match kind {
-            BaseKind::Journaled | BaseKind::DataJournaled => several::JOURNAL_BLOCKS,
+            kind if kind.has_journal() => several::JOURNAL_BLOCKS,
             // The zones' own table.
             BaseKind::Zoned | BaseKind::ZonedInPart => 2,
             _ => 0,
@@ -166,7 +176,7 @@ impl Base {
                 let blocks = DEVICES.map(|mib| (mib << 20) / f2fs_device::BLOCK_SIZE as u64);
                 several::on_parts(&recorder, &blocks).map_err(FsError::Invalid)?
             }
-            BaseKind::Journaled | BaseKind::DataJournaled => Arc::new(RecordedPart::new(recorder.clone(), 0..blocks)),
+            kind if kind.has_journal() => Arc::new(RecordedPart::new(recorder.clone(), 0..blocks)),
             BaseKind::Zoned => on_zones(&recorder, whole_zones())?,
             BaseKind::ZonedInPart => on_zones(&recorder, zones_in_part())?,
             _ => recorder.clone(),
@@ -186,7 +196,8 @@ impl Base {
             | BaseKind::Checksums
             | BaseKind::Several
             | BaseKind::Journaled
-            | BaseKind::DataJournaled => {}
+            | BaseKind::DataJournaled
+            | BaseKind::LineJournaled => {}
             BaseKind::Wide | BaseKind::Cached => lanes(&fs)?,
             BaseKind::Tight => {
                 lanes(&fs)?;

@@ -240,21 +240,26 @@ fn print(image: &MemoryDevice, changed: &[u64]) -> u64 {
     hasher.finish()
 }
 
-/// Runs random workloads until so many states were looked at, from this seed on; gives the counts, and the faults
-/// with their workloads.
+/// The bases whose journals lie in persistent memory: with data in it, and without.
+const BASES: [BaseKind; 2] = [BaseKind::DataJournaled, BaseKind::LineJournaled];
+
+/// Runs random workloads until so many states were looked at, from this seed on, each seed on all [`BASES`]; gives the
+/// counts, and the faults with their workloads. A run with few states looks at as many on each base.
 ///
 /// # Errors
 /// The base volumes cannot be made.
 pub fn campaign(states: u64, seed: u64, threads: usize, plan: JointPlan) -> Result<(JointTally, Vec<String>), String> {
-    let base = Base::new(BaseKind::DataJournaled).map_err(|error| error.to_string())?;
-    let jobs: Vec<u64> = (0..states.div_ceil(STATES).saturating_mul(4)).map(|number| seed + number).collect();
+    let bases = BASES.map(Base::new).into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    let seeds = seed..seed.saturating_add(states.div_ceil(STATES).saturating_mul(4));
+    let jobs: Vec<(u64, &Base)> = seeds.flat_map(|seed| bases.iter().map(move |base| (seed, base))).collect();
+    let most = STATES.min(states.div_ceil(BASES.len() as u64));
     let result = f2fs_sync::Mutex::new((JointTally::default(), Vec::new()));
-    crate::pool::each(&jobs, threads, |_, seed| {
-        let workload = Workload::Random(BaseKind::DataJournaled, *seed);
+    crate::pool::each(&jobs, threads, |_, (seed, base)| {
+        let workload = Workload::Random(base.kind, *seed);
         let explored = workload
-            .run(&base)
+            .run(base)
             .map_err(|error| error.to_string())
-            .and_then(|recording| explore_joint(&recording, plan, STATES, &mut Random::new(*seed)));
+            .and_then(|recording| explore_joint(&recording, plan, most, &mut Random::new(*seed)));
         let mut result = result.lock();
         match explored {
             Ok(tally) => result.0 = result.0.plus(tally),
@@ -272,35 +277,53 @@ const STATES: u64 = 2000;
 mod tests {
     use super::*;
 
-    const WORKLOAD: &str = "data-journaled: write /A/foo 0 5000; sync /A/foo; create /A/new; write /A/new 0 9000; sync /A/new; \
+    const OPS: &str = "write /A/foo 0 5000; sync /A/foo; create /A/new; write /A/new 0 9000; sync /A/new; \
         durable /A/foo 4096 4096; write /A/bar 0 300; sync /A/bar; checkpoint; write /A/foo 0 10; sync /A/foo";
+
+    fn recorded(kind: BaseKind, ops: &str) -> Recording {
+        let base = Base::new(kind).unwrap();
+        format!("{}: {ops}", kind.name()).parse::<Workload>().unwrap().run(&base).unwrap()
+    }
 
     #[test]
     fn what_was_synced_is_there_whatever_is_lost_of_both() {
-        let base = Base::new(BaseKind::DataJournaled).unwrap();
-        let recording = WORKLOAD.parse::<Workload>().unwrap().run(&base).unwrap();
-        let plan = JointPlan { draws: 3, used: 40 };
-        let tally = explore_joint(&recording, plan, 7000, &mut Random::new(3)).unwrap();
-        assert!(tally.within > 100 && tally.states > 300 && tally.both > 100 && tally.used > 5, "{tally:?}");
-        println!("{tally:?}");
+        // Without data in it a record has fewer lines, and a flush comes before it.
+        for (kind, [within, states, both, used]) in BASES.into_iter().zip([[100, 300, 100, 5], [30, 70, 1, 1]]) {
+            let plan = JointPlan { draws: 3, used: 40 };
+            let tally = explore_joint(&recorded(kind, OPS), plan, 7000, &mut Random::new(3)).unwrap();
+            println!("{kind:?}: {tally:?}");
+            assert!(tally.within > within && tally.states > states && tally.both > both && tally.used > used);
+        }
     }
 
     /// A judge that cannot see a lost fence would pass anything: here the last sync's record loses a line that a fence
     /// was behind.
     #[test]
     fn a_line_that_is_lost_behind_its_fence_is_seen() {
-        let base = Base::new(BaseKind::DataJournaled).unwrap();
-        let text = "data-journaled: write /A/foo 0 5000; sync /A/foo";
-        let recording = text.parse::<Workload>().unwrap().run(&base).unwrap();
-        let end = recording.log.events().len();
-        let journal = Journal::repeat(&recording).unwrap();
-        let image = recording.log.image_at(end, |_, _| false);
-        let expectation = Expectation { recording: &recording, start: end, end };
-        look(&image, &expectation).unwrap();
-        let before = recording.log.image_at(0, |_, _| false);
-        let mut at = (0..JOURNAL_BLOCKS).rev().map(|at| journal.start + at);
-        let last = at.find(|at| image.block(*at).0 != before.block(*at).0).unwrap();
-        image.set_block(last, &before.block(last));
-        look(&image, &expectation).unwrap_err();
+        for kind in BASES {
+            let recording = recorded(kind, "write /A/foo 0 5000; sync /A/foo");
+            let end = recording.log.events().len();
+            let journal = Journal::repeat(&recording).unwrap();
+            let image = recording.log.image_at(end, |_, _| false);
+            let expectation = Expectation { recording: &recording, start: end, end };
+            look(&image, &expectation).unwrap();
+            let before = recording.log.image_at(0, |_, _| false);
+            let mut at = (0..JOURNAL_BLOCKS).rev().map(|at| journal.start + at);
+            let last = at.find(|at| image.block(*at).0 != before.block(*at).0).unwrap();
+            image.set_block(last, &before.block(last));
+            look(&image, &expectation).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_run_with_few_states_has_all_bases() {
+        let plan = JointPlan { draws: 2, used: 40 };
+        let (tally, faults) = campaign(60, 1, 1, plan).unwrap();
+        assert_eq!((tally.states, faults), (60, Vec::new()));
+        let of = |kind| {
+            let recording = Workload::Random(kind, 1).run(&Base::new(kind).unwrap()).unwrap();
+            explore_joint(&recording, plan, 30, &mut Random::new(1)).unwrap()
+        };
+        assert_eq!(tally, of(BASES[0]).plus(of(BASES[1])), "and the same of them each time");
     }
 }

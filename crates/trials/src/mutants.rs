@@ -97,4 +97,5 @@ pub const OF_JOINT: &[(&str, &str)] = &[
         "the space of records is taken back before the checkpoint is durable that holds what they say",
     ),
     ("journal_last_grain_uncovered", "the checksum of a record does not cover its last line"),
+    ("journal_flush_of_data", "a record is written before the data that it names is durable"),
 ];

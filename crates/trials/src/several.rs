@@ -53,7 +53,8 @@ pub(crate) fn laid_out(recorder: &Arc<RecordingDevice>) -> Result<Arc<dyn BlockD
 pub(crate) fn with_journal(recorder: &Arc<RecordingDevice>, options: &Options) -> Result<Options, &'static str> {
     let options = options.clone();
     let Some(medium) = journal(recorder)? else { return Ok(options) };
-    let mode = if has_data(&recorder.snapshot()) { JournalMode::Journal } else { JournalMode::Ordered };
+    let mode =
+        if is_on(&recorder.snapshot(), BaseKind::DataJournaled) { JournalMode::Journal } else { JournalMode::Ordered };
     let waits = options.volume.write_behind * BLOCK_SIZE as u64;
     Ok(options.journal(JournalOptions::new(medium, mode).write_behind(waits)))
 }
@@ -63,16 +64,16 @@ pub(crate) fn journal(recorder: &Arc<RecordingDevice>) -> Result<Option<SharedMe
     let image = recorder.snapshot();
     let Some(start) = journal_start(&image) else { return Ok(None) };
     let part = RecordedPart::new(recorder.clone(), start..start + JOURNAL_BLOCKS);
-    if has_data(&image) {
+    if [BaseKind::DataJournaled, BaseKind::LineJournaled].iter().any(|kind| is_on(&image, *kind)) {
         return Ok(Some(Arc::new(LineMedium(part))));
     }
     let medium = DeviceMedium::new(part).map_err(|_| "the journal is in use")?;
     Ok(Some(Arc::new(medium)))
 }
 
-/// Whether data goes into the journal as well.
-fn has_data(image: &MemoryDevice) -> bool {
-    SuperBlock::read(&image.block(0).0).uuid == [BaseKind::DataJournaled as u8; 16]
+/// Whether this volume began as that base.
+fn is_on(image: &MemoryDevice, kind: BaseKind) -> bool {
+    SuperBlock::read(&image.block(0).0).uuid == [kind as u8; 16]
 }
 
 /// Persistent memory that is recorded as the blocks of a device: a journal there has grains of a line, and each write

@@ -153,7 +153,7 @@ impl Workload {
             }
             (BaseKind::Cached, Workload::Sequence(..)) => options.page_cache(CACHES[0]),
             // Data that write-back sends for several files at once is told to the journal, too.
-            (BaseKind::DataJournaled, Workload::Random(_, seed)) if seed % 3 == 2 => {
+            (BaseKind::DataJournaled | BaseKind::LineJournaled, Workload::Random(_, seed)) if seed % 3 == 2 => {
                 options.page_cache(CACHES[*seed as usize / 5 % 2])
             }
             _ => options,

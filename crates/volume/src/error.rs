@@ -4,6 +4,7 @@ use core::fmt;
 
 use f2fs_device::{AlreadyOpen, DeviceError};
 use f2fs_format::{Corruption, FormatError};
+use f2fs_journal::MediumError;
 use f2fs_nat::NatError;
 use f2fs_segment::SegmentError;
 use thiserror::Error;
@@ -167,13 +168,17 @@ pub enum VolumeError {
 }
 
 impl VolumeError {
-    /// The device's error, if that is the reason: also where a block of a table could not be read.
+    /// The device's error, if that is the reason: also where a block of a table could not be read, and that of the device
+    /// of a journal.
     #[must_use]
     pub fn device(&self) -> Option<&DeviceError> {
         match self {
             VolumeError::Device(error) => Some(error),
             VolumeError::Nat(NatError::Source { source, .. })
             | VolumeError::Segment(SegmentError::Source { source, .. }) => source.downcast_ref(),
+            VolumeError::Journal(JournalTrouble::Journal(f2fs_journal::Error::Medium(MediumError::Device(error)))) => {
+                Some(error)
+            }
             _ => None,
         }
     }

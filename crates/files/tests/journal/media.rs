@@ -1,5 +1,8 @@
 //! Journals on media that fail.
 
+use f2fs_device_test::{FaultDevice, FaultRule};
+use f2fs_journal::DeviceMedium;
+
 use super::*;
 
 /// A medium of which one store or fence fails, or all loads from one on; and how many of them went well before.
@@ -59,6 +62,22 @@ fn a_media_error_at_each_store_costs_no_promise() {
         }
     }
     assert!(failed > 5, "{failed}");
+}
+
+/// Each device that fails while a volume and its journal are opened is the reason that the error gives.
+#[test]
+fn the_device_of_a_journal_is_named_as_the_reason() {
+    let image = formatted(64, &FormatOptions::default());
+    let device = Arc::new(MemoryDevice::new(BYTES as u64 / 4096));
+    create_journal(image.clone(), Arc::new(DeviceMedium::new(device.clone()).unwrap()), false).unwrap();
+    for at in 0..6 {
+        let failing = Arc::new(FaultDevice::new(Arc::new(device.snapshot())));
+        failing.arm(FaultRule::on_all().after(at).for_good());
+        let medium = Arc::new(DeviceMedium::new(failing).unwrap());
+        let options = Options::new().journal(JournalOptions::new(medium, JournalMode::Ordered));
+        let error = FileSystem::open(Arc::new(image.snapshot()), options).unwrap_err();
+        assert!(error.device().is_some(), "operation {at}: {error}");
+    }
 }
 
 /// A journal that cannot be read gives an error, and nothing is written.

@@ -2,8 +2,11 @@
 
 use f2fs_device::{KeptZones, ZoneLayout};
 use f2fs_format::feature::Features;
+use f2fs_format::node::{NodeBlock, mark};
+use f2fs_format::{BlockAddr, LogType, Nid};
 use f2fs_journal::Journal;
 use f2fs_volume::format::format;
+use f2fs_volume::{FoundJournal, Volume, VolumeOptions};
 
 use super::*;
 
@@ -71,6 +74,98 @@ fn a_damaged_record_is_no_reason_to_lose_it_in_silence() {
     let error = trouble(FileSystem::open(image.clone(), with(&left)));
     assert!(matches!(error, JournalTrouble::Damaged { records: 1..19, .. }), "{error}");
     FileSystem::open(image, Options::new().without_journal(true)).unwrap();
+}
+
+/// Writes what a sync leaves that goes to the log at the checkpoint of this image: an inode with a mark. Linux does that
+/// where this library has a journal.
+fn sync_in_the_log(image: &Arc<MemoryDevice>, ino: Nid) {
+    let volume = Volume::open(image.clone(), &VolumeOptions::new().read_only(true)).unwrap();
+    let position = volume.last_checkpoint().log(LogType::WarmNode);
+    let place = volume.geometry().block_at(position.segment, position.next_offset.into());
+    let mut node = *NodeBlock::read(volume.nodes().get(ino).unwrap().read().as_block());
+    node.footer.cp_ver = volume.footer_version().into();
+    node.footer.next_blkaddr = (place.0 + 1).into();
+    node.footer.set_mark(mark::FSYNC, true);
+    drop(volume);
+    image.write_slice(place.0.into(), node.as_block()).unwrap();
+}
+
+/// Nobody can tell which of the two is newer.
+#[test]
+fn files_that_were_synced_in_the_log_and_in_the_journal_are_refused() {
+    let (device, journal, fs) = start();
+    let old = fs.create_file("/old", 0o600).unwrap();
+    fs.checkpoint().unwrap();
+    let (empty, left) = (cut(&device), copy(&journal));
+    fs.create_file("/new", 0o600).unwrap().sync_all().unwrap();
+    let (image, full) = (cut(&device), copy(&journal));
+    let ino = old.metadata().unwrap().ino;
+    for image in [&empty, &image] {
+        sync_in_the_log(image, ino);
+    }
+    let before = image.snapshot();
+    let error = trouble(FileSystem::open(image.clone(), with(&full)));
+    assert!(matches!(error, JournalTrouble::SyncedWithout { records: 1, nodes: 1 }), "{error}");
+    assert!((0..image.info().blocks).all(|at| image.block(at).0 == before.block(at).0), "nothing was written");
+    // A journal without records has nothing to say of it.
+    assert_eq!(FileSystem::open(empty, with(&left)).unwrap().recovered().files, 1);
+    let fs = FileSystem::open(image, Options::new().without_journal(true)).unwrap();
+    assert_eq!((fs.recovered().files, fs.exists("/new").unwrap()), (1, false));
+}
+
+#[test]
+fn a_volume_takes_one_journal() {
+    let image = formatted(64, &FormatOptions::default());
+    let media = [medium(), medium()];
+    for medium in &media {
+        create_journal(image.clone(), medium.clone(), false).unwrap();
+    }
+    let volume = Volume::open(image, &VolumeOptions::new()).unwrap();
+    let [first, second] = media.map(|medium| FoundJournal::open(&volume, medium, JournalMode::Ordered).unwrap());
+    volume.journal().attach(first).unwrap();
+    let error = volume.journal().attach(second).unwrap_err();
+    assert!(matches!(error, VolumeError::Journal(JournalTrouble::Attached)), "{error}");
+    assert!(volume.journal().is_open(), "the first one stays");
+}
+
+/// A record with one name that is gone and has never been, and data for one block.
+fn record_with_data(version: u64, addr: BlockAddr) -> Vec<u8> {
+    let (format, root) = (3_u32, 3_u32);
+    let mut bytes = version.to_le_bytes().to_vec();
+    for number in [format, 0, 1, 1, root, 0] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(b"\x04none");
+    bytes.extend(addr.0.to_le_bytes());
+    bytes.extend([7; 4096]);
+    bytes
+}
+
+/// Bringing such a record back would overwrite what the checkpoint needs.
+#[test]
+fn data_for_a_block_that_is_in_use_is_refused() {
+    let (device, journal, fs) = start_in(JournalMode::Journal);
+    fs.create_file("/file", 0o600).unwrap().write_at(&content(1, 5000), 0).unwrap();
+    fs.checkpoint().unwrap();
+    let (image, left) = (cut(&device), copy(&journal));
+    let volume = Volume::open(image.clone(), &VolumeOptions::new().read_only(true)).unwrap();
+    let (version, main) = (volume.footer_version(), volume.geometry().main_blkaddr);
+    let (end, ino) = (volume.geometry().main_end(), fs.metadata("/file").unwrap().ino);
+    let data = volume.nodes().get(ino).unwrap().read().address(0, Features(0)).unwrap();
+    drop(volume);
+    let open = |addr| {
+        let left = copy(&left);
+        let opened = Journal::open(left.clone() as SharedMedium, None).unwrap().start().unwrap();
+        opened.append(0, &[&record_with_data(version, addr)]).unwrap();
+        drop(opened);
+        FileSystem::open(Arc::new(image.snapshot()), with_mode(&left, JournalMode::Journal))
+    };
+    for wrong in [data, BlockAddr(0), BlockAddr(main.0 - 1), end, BlockAddr(u32::MAX)] {
+        let error = trouble(open(wrong));
+        assert!(matches!(error, JournalTrouble::Block { addr } if addr == wrong), "{wrong:?}: {error}");
+    }
+    let fs = open(BlockAddr(end.0 - 1)).unwrap();
+    assert!(read(&fs, "/file") == content(1, 5000), "a block that is free is no reason to refuse");
 }
 
 /// A record that is no sync, and a header that is not a volume's.

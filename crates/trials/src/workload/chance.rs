@@ -59,6 +59,7 @@ impl Steps {
             | BaseKind::Several
             | BaseKind::Journaled
             | BaseKind::DataJournaled
+            | BaseKind::LineJournaled
             | BaseKind::Cached => [1, 100, 4096, 5000, 40_000],
             BaseKind::Tight => [100, 4096, 8192, 16_384, 40_000],
             BaseKind::Full | BaseKind::Zoned | BaseKind::ZonedInPart => [4096, 40_000, 400_000, 1 << 20, 2 << 20],
@@ -111,7 +112,7 @@ impl Steps {
             16 => Op::Allocate(path, offset, len as u64, random.chance(2)),
             17 => Op::SetXattr(path, format!("user.n{}", random.below(3)), *random.pick(&[1, 100, 3000]).unwrap_or(&1)),
             18 => Op::RemoveXattr(path, format!("user.n{}", random.below(3))),
-            21 if matches!(self.kind, BaseKind::Journaled | BaseKind::DataJournaled) => {
+            21 if self.kind.has_journal() => {
                 let above = parent(&path);
                 Op::SyncDir(if above.is_empty() { "/" } else { above }.to_owned())
             }

@@ -187,7 +187,9 @@ impl FoundJournal {
             // If the checkpoint that was being written is durable, it holds the older records.
             check_whole(&recovered)?;
             JournaledNodes::read(&recovered, current, area)?
-        } else if records == 0 && recovered.is_whole() {
+        } else if records == 0 {
+            // Records of any checkpoint may be lost.
+            check_whole(&recovered)?;
             JournaledNodes::default()
         } else {
             return Err(JournalTrouble::OtherCheckpoint { records, base: area.base, found: current });
