@@ -33,6 +33,7 @@ pub(crate) mod bases;
 pub(crate) mod data;
 mod filling;
 pub(crate) mod names;
+mod piece;
 pub(crate) mod record;
 pub(crate) mod shown;
 

@@ -130,7 +130,7 @@ fn a_volume_takes_one_journal() {
 
 /// A record with one name that is gone and has never been, and data for one block.
 fn record_with_data(version: u64, addr: BlockAddr) -> Vec<u8> {
-    let (format, root) = (3_u32, 3_u32);
+    let (format, root) = (4_u32, 3_u32);
     let mut bytes = version.to_le_bytes().to_vec();
     for number in [format, 0, 1, 1, root, 0] {
         bytes.extend(number.to_le_bytes());
@@ -138,6 +138,19 @@ fn record_with_data(version: u64, addr: BlockAddr) -> Vec<u8> {
     bytes.extend(b"\x04none");
     bytes.extend(addr.0.to_le_bytes());
     bytes.extend([7; 4096]);
+    bytes
+}
+
+/// A record of an inode that nobody has, as it differs from the one in another record.
+fn record_upon(version: u64, base: u64) -> Vec<u8> {
+    let mut bytes = version.to_le_bytes().to_vec();
+    // The format, nodes, names, blocks; a number, its inode's, marks.
+    for number in [4_u32, 1, 0, 0, 900, 900, 0] {
+        bytes.extend(number.to_le_bytes());
+    }
+    for number in [base, 0] {
+        bytes.extend(number.to_le_bytes());
+    }
     bytes
 }
 
@@ -178,6 +191,16 @@ fn what_a_volume_did_not_write_is_refused() {
     opened(&left).append(0, &[b"no sync"]).unwrap();
     let error = trouble(FileSystem::open(image.clone(), with(&left)));
     assert!(matches!(error, JournalTrouble::Record { .. }), "{error}");
+    // What changed in a node of a record that is not there, or is not the last one with the node.
+    let volume = Volume::open(image.clone(), &VolumeOptions::new().read_only(true)).unwrap();
+    let version = volume.footer_version();
+    drop(volume);
+    for base in [1, 2, 77, u64::MAX] {
+        let left = copy(&journal);
+        opened(&left).append(0, &[&record_upon(version, base)]).unwrap();
+        let error = trouble(FileSystem::open(image.clone(), with(&left)));
+        assert!(matches!(error, JournalTrouble::Record { .. }), "{base}: {error}");
+    }
     let left = copy(&journal);
     opened(&left).set_area(&[7; 3]).unwrap();
     let error = trouble(FileSystem::open(image.clone(), with(&left)));

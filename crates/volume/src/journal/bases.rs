@@ -9,21 +9,18 @@
 //! replay lays the pieces over the node of the record that is named. So that this is the last one that holds the node, a
 //! base is forgotten when another record holds it: one of names.
 //!
-//! Each stripe of files keeps one inode and one other node. A node of few pieces is not kept: copying it costs more
-//! than it saves.
+//! Each stripe of files keeps one inode and one other node, of each the pieces that are not zero.
 //!
 //! # Locking
 //!
 //! None of its own: they belong to a stripe's lock.
 
-use core::ops::Range;
-
 use f2fs_format::Nid;
+use f2fs_format::bits::is_zero;
 use f2fs_format::node::{BODY_SIZE, NodeBlock};
 use f2fs_sync::protocol_step;
 
-/// The fewest pieces of a node that is kept.
-const LEAST_PIECES: u32 = 12;
+use super::piece::{mask, place};
 
 /// The order of the records of a stripe's files, and what the last of them hold.
 #[derive(Debug, Default)]
@@ -51,7 +48,9 @@ pub(crate) struct Base {
     stamp: u64,
     /// It is in a record that is being put together.
     is_pending: bool,
-    pub(crate) body: [u8; BODY_SIZE],
+    /// A bit for each piece that is in `body`. The others are zero in the node.
+    pieces: u64,
+    body: [u8; BODY_SIZE],
 }
 
 impl Base {
@@ -61,9 +60,26 @@ impl Base {
         is_same.then_some(self.stamp)
     }
 
-    /// The record that is being put together holds the node as it is; it differs in these places.
-    pub(crate) fn take(&mut self, block: &NodeBlock, places: impl Iterator<Item = Range<usize>>) {
-        places.for_each(|place| self.body[place.clone()].copy_from_slice(&block.body[place]));
+    /// Whether the node has these bytes in this place: in one piece, or in several.
+    #[inline]
+    pub(crate) fn has(&self, at: usize, bytes: &[u8]) -> bool {
+        match self.pieces & mask(at, bytes.len()) {
+            0 => is_zero(bytes),
+            some if some == mask(at, bytes.len()) => self.body[at..at + bytes.len()] == *bytes,
+            // Some of them are zero, and are looked at by themselves.
+            _ => false,
+        }
+    }
+
+    /// The record that is being put together holds the node as it is; it differs in these pieces.
+    pub(crate) fn take(&mut self, block: &NodeBlock, pieces: u64) {
+        let mut rest = pieces;
+        while rest != 0 {
+            let place = place(rest.trailing_zeros() as usize);
+            self.body[place.clone()].copy_from_slice(&block.body[place]);
+            rest &= rest - 1;
+        }
+        self.pieces |= pieces;
         (self.stamp, self.is_pending) = (0, true);
     }
 }
@@ -97,16 +113,13 @@ impl Bases {
         self.place(block).as_deref_mut()
     }
 
-    /// The record that is being put together holds the node as a whole, in so many pieces.
-    pub(crate) fn keep(&mut self, block: &NodeBlock, version: u64, pieces: u32) {
-        if pieces < LEAST_PIECES {
-            return;
-        }
+    /// The record that is being put together holds the node as a whole; these pieces are not zero.
+    pub(crate) fn keep(&mut self, block: &NodeBlock, version: u64, pieces: u64) {
         let (nid, ino) = (block.nid(), block.ino());
-        let new = || Box::new(Base { nid, ino, version, stamp: 0, is_pending: false, body: [0; BODY_SIZE] });
+        let new = || Box::new(Base { nid, ino, version, stamp: 0, is_pending: false, pieces: 0, body: [0; BODY_SIZE] });
         let base = self.place(block).get_or_insert_with(new);
-        (base.nid, base.ino, base.version, base.stamp, base.is_pending) = (nid, ino, version, 0, true);
-        base.body.copy_from_slice(&block.body);
+        (base.nid, base.ino, base.version, base.pieces) = (nid, ino, version, 0);
+        base.take(block, pieces);
     }
 
     fn place(&mut self, block: &NodeBlock) -> &mut Option<Box<Base>> {

@@ -25,9 +25,6 @@
 //! last piece has 40 bytes, up to the footer. The inode comes last and carries the fsync mark, as in the chain of nodes
 //! that roll-forward follows.
 
-use core::iter;
-use core::ops::Range;
-
 use f2fs_format::bits::is_zero;
 use f2fs_format::node::{BODY_SIZE, NodeBlock};
 use f2fs_format::{BlockAddr, Nid, RawBlock};
@@ -35,18 +32,12 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::bases::Bases;
+use super::piece::{PIECE, PIECES, place};
 
 /// The format that this library writes.
 const FORMAT: u32 = 4;
-/// Bytes of a piece: a line of the processor's cache.
-const PIECE: usize = 64;
 /// Pieces that are looked at together.
 const GROUP: usize = 8;
-/// Pieces of a node's body. There is a bit for each.
-const PIECES: usize = BODY_SIZE.div_ceil(PIECE);
-
-const _: () = assert!(PIECES == 64);
-
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct RecordHead {
@@ -77,20 +68,6 @@ struct NameHead {
 
 /// Bytes of a node's head.
 const NODE_HEAD: usize = size_of::<NodeHead>();
-
-/// Where a piece lies in a node's body.
-fn place(piece: usize) -> Range<usize> {
-    piece * PIECE..((piece + 1) * PIECE).min(BODY_SIZE)
-}
-
-/// Where these pieces lie.
-fn places(mut pieces: u64) -> impl Iterator<Item = Range<usize>> {
-    iter::from_fn(move || {
-        let piece = (pieces != 0).then(|| pieces.trailing_zeros() as usize)?;
-        pieces &= pieces - 1;
-        Some(place(piece))
-    })
-}
 
 /// Puts a record together in a buffer that is used again and again.
 #[derive(Debug)]
@@ -123,11 +100,11 @@ impl<'a> Writer<'a> {
         if let Some(base) = bases.of(block)
             && let Some(stamp) = base.stamp_of(block, self.version)
         {
-            let pieces = self.put(block, marks, stamp, |at, bytes| base.body[at..at + bytes.len()] == *bytes);
-            base.take(block, places(pieces));
+            let pieces = self.put(block, marks, stamp, |at, bytes| base.has(at, bytes));
+            base.take(block, pieces);
         } else {
             let pieces = self.put(block, marks, 0, |_, bytes| is_zero(bytes));
-            bases.keep(block, self.version, pieces.count_ones());
+            bases.keep(block, self.version, pieces);
         }
     }
 
@@ -389,12 +366,18 @@ mod tests {
         bases.settle(8);
         bases.forget(Nid(7));
         assert_eq!(record(&mut bases, &all, 2).0.base, 0);
-        // A node of few pieces is not kept.
-        let few = block(7, &[1, 2, 3]);
-        bases = Bases::default();
-        for _ in 0..2 {
-            assert_eq!(record(&mut bases, &few, 2).0.base, 0);
-            bases.settle(9);
+        // Pieces of a base that are zero, and some that become so, at both ends.
+        let few = block(7, &[0, 100, BODY_SIZE - 1]);
+        let (mut whole, _) = record(&mut bases, &few, 2);
+        for (stamp, fill) in
+            [(9, vec![1, 600]), (10, vec![600, BODY_SIZE - 2]), (11, vec![]), (12, (0..BODY_SIZE).collect())]
+        {
+            bases.settle(stamp);
+            let next = block(7, &fill);
+            let (changed, _) = record(&mut bases, &next, 2);
+            assert_eq!(changed.base, stamp);
+            whole = changed.upon(&whole);
+            assert_eq!(whole.unpack().body, next.body);
         }
     }
 }
