@@ -7,7 +7,7 @@ use std::sync::Arc;
 use f2fs::device::BlockDevice;
 use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{Signature, recognise};
-use f2fs::{FileSystem, FsError, JournalOptions, Options, RecoveryReport, Time, VolumeError};
+use f2fs::{FileSystem, FsError, JournalOptions, JournalTrouble, Options, RecoveryReport, Time, VolumeError};
 use f2fs_workload::shell::Quoted;
 
 use crate::args::View;
@@ -115,6 +115,10 @@ fn open_on(
         FsError::OtherJournal { .. } => {
             CliError::at(image, format_args!("{error}: --without-journal gives up the files that were synced into it"))
         }
+        FsError::Volume(VolumeError::Journal(JournalTrouble::Damaged { .. })) => CliError::at(
+            image,
+            format_args!("{error}: --without-journal, with no --journal, gives up the files that were synced into it"),
+        ),
         FsError::JournalMissing { .. } => CliError::at(
             image,
             format_args!("{error}: --journal names it, --without-journal gives up the files that were synced into it"),

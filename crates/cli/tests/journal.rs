@@ -29,14 +29,21 @@ fn made(place: &Place) -> (PathBuf, PathBuf) {
 
 /// Makes the files in the volume durable in the journal, and leaves both as a process that is killed does.
 fn left_by_a_kill(image: &Path, journal: &Path) {
+    left_with_records(image, journal, 1);
+}
+
+/// The same with so many records.
+fn left_with_records(image: &Path, journal: &Path, records: usize) {
     let device: std::sync::Arc<dyn BlockDevice> = UringDevice::open(image, Default::default()).unwrap();
     let region = MappedRegion::open(journal, OpenOptions::new()).unwrap();
     let medium: SharedMedium = std::sync::Arc::new(RegionMedium::new(region));
     let options = Options::new().journal(JournalOptions::new(medium, JournalMode::Ordered));
     let fs = FileSystem::open(device, options).unwrap();
     let file = fs.create_file("/synced", 0o644).unwrap();
-    file.write_at(b"it was promised", 0).unwrap();
-    file.sync_all().unwrap();
+    for _ in 0..records {
+        file.write_at(b"it was promised", 0).unwrap();
+        file.sync_all().unwrap();
+    }
     // Not closed.
 }
 
@@ -129,6 +136,24 @@ fn a_damaged_volume_is_repaired_without_its_journal_if_that_is_said() {
 }
 
 /// A command that would not use the journal says so, in place of leaving it out.
+/// A damaged journal is of no use, whatever else is said: the message tells how to go on.
+#[test]
+fn a_damaged_journal_is_given_up_by_leaving_it_out() {
+    let place = Place::new();
+    let (image, journal) = made(&place);
+    left_with_records(&image, &journal, 2);
+    let mut bytes = fs::read(&journal).unwrap();
+    let used: Vec<usize> = (8192..bytes.len()).filter(|at| bytes[*at] != 0).collect();
+    // The first of two records.
+    bytes[used[used.len() / 4]] ^= 0xff;
+    fs::write(&journal, bytes).unwrap();
+    let (disk, journal) = (text(&image), text(&journal));
+    let hint = "--without-journal, with no --journal, gives up";
+    fail(&mut command(["mkdir", "--journal", journal, disk, "/new"]), 1, hint);
+    fail(&mut command(["mkdir", "--journal", journal, "--without-journal", disk, "/new"]), 1, hint);
+    ok(&mut command(["mkdir", "--without-journal", disk, "/new"]));
+}
+
 #[test]
 fn commands_without_a_use_for_a_journal_refuse_it() {
     let place = Place::new();

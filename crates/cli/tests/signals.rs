@@ -86,6 +86,31 @@ fn a_put_that_is_stopped_closes_the_volume() {
 }
 
 #[test]
+fn a_journal_is_made_or_not_there() {
+    let place = Place::new();
+    let (image, journal) = (volume(&place), place.path("journal"));
+    let mut stopped = 0;
+    for _ in 0..20 {
+        let child = start(command(["journal", "create", "--size", "256M"]).arg(&journal).arg(&image));
+        wait("no handler", || catches(&child));
+        signal(&child, "INT");
+        let output = end(child);
+        if output.status.success() {
+            ok(command(["journal", "inspect"]).arg(&journal));
+            fs::remove_file(&journal).unwrap();
+        } else {
+            interrupted(&output, 130, "journal was not made");
+            assert!(!journal.exists());
+            stopped += 1;
+        }
+        if stopped == 3 {
+            return;
+        }
+    }
+    panic!("stopped {stopped} times");
+}
+
+#[test]
 fn a_second_signal_ends_at_once() {
     let place = Place::new();
     let image = volume(&place);

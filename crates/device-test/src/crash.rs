@@ -82,7 +82,8 @@ impl Event {
 
     /// The blocks that a flush makes durable if their changes were seen to complete before it; none for any other
     /// event.
-    fn flushed(&self) -> std::ops::Range<u64> {
+    #[must_use]
+    pub fn flushed(&self) -> std::ops::Range<u64> {
         match self {
             Self::Flush => 0..u64::MAX,
             Self::FlushPart { start, blocks } => *start..start + blocks,

@@ -8,6 +8,7 @@ use f2fs_device::{
     AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op,
     Operation, Request, Ticket, Zone, ZoneChange,
 };
+use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{Mutex, PlainArc};
 
 pub use plan::ParseFaultError;
@@ -101,7 +102,8 @@ impl FaultRule {
 #[derive(Debug)]
 pub struct FaultDevice {
     inner: PlainArc<dyn BlockDevice>,
-    state: Mutex<State>,
+    state: PlainArc<Mutex<State>>,
+    own_faults: AtomicU64,
     gate: FlushGate,
 }
 
@@ -142,7 +144,14 @@ impl FaultDevice {
     /// Wraps `inner`; without rules nothing fails.
     #[must_use]
     pub fn new(inner: PlainArc<dyn BlockDevice>) -> Self {
-        Self { inner, state: Mutex::new(State::default()), gate: FlushGate::new() }
+        Self { inner, state: PlainArc::default(), own_faults: AtomicU64::new(0), gate: FlushGate::new() }
+    }
+
+    /// Another device that shares the rules and counts of this one: an operation on either is the next one. A rule that
+    /// fails for good takes both away.
+    #[must_use]
+    pub fn beside(&self, inner: PlainArc<dyn BlockDevice>) -> Self {
+        Self { inner, state: self.state.clone(), own_faults: AtomicU64::new(0), gate: FlushGate::new() }
     }
 
     /// Adds a rule; it counts operations from now on. Where several rules meet, the first added wins.
@@ -171,6 +180,19 @@ impl FaultDevice {
     #[must_use]
     pub fn faults(&self) -> u64 {
         self.state.lock().faults
+    }
+
+    /// The same of this device alone, without those [`beside`](Self::beside) it.
+    #[must_use]
+    pub fn own_faults(&self) -> u64 {
+        self.own_faults.load(Ordering::Relaxed)
+    }
+
+    /// Counts an operation and returns its fault, if it has one.
+    fn next(&self, operation: Operation) -> Option<Fault> {
+        let fault = self.state.lock().next(operation);
+        self.own_faults.fetch_add(fault.is_some().into(), Ordering::Relaxed);
+        fault
     }
 
     fn fail(&self, request: &Request, fault: Fault) -> Result<(), DeviceError> {
@@ -207,7 +229,7 @@ impl FaultDevice {
         start: u64,
         run: impl FnOnce() -> Result<T, DeviceError>,
     ) -> Result<T, DeviceError> {
-        let fault = self.state.lock().next(operation);
+        let fault = self.next(operation);
         let errno = match fault {
             None => return run(),
             Some(Fault::Error(errno)) => errno,
@@ -296,7 +318,7 @@ impl BlockDevice for FaultDevice {
 
     fn flush(&self) -> Result<(), DeviceError> {
         self.gate.flush(|| {
-            let fault = self.state.lock().next(Operation::Flush);
+            let fault = self.next(Operation::Flush);
             match fault {
                 None => self.inner.flush().map_err(|error| error.kind),
                 Some(Fault::Lost) => Ok(()),
@@ -319,7 +341,7 @@ impl BlockDevice for FaultDevice {
             let result = Err(request.error(kind));
             return Completion { request, result };
         }
-        let fault = self.state.lock().next(operation);
+        let fault = self.next(operation);
         match fault {
             None => self.inner.execute(request),
             Some(Fault::Misdirected(offset)) => self.misdirect(request, offset),

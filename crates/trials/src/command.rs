@@ -81,6 +81,9 @@ struct Arguments {
     /// Fail every request of a workload in every way, instead of cutting the power.
     #[arg(long)]
     faults: bool,
+    /// With --faults: a volume with a journal on a device of its own, and the requests of both.
+    #[arg(long, requires = "faults")]
+    journaled: bool,
     /// With --faults: fail one in so many requests.
     #[arg(long, default_value_t = 1)]
     sample: u64,
@@ -246,7 +249,8 @@ fn run_faults(arguments: &Arguments, bases: &Bases) -> anyhow::Result<bool> {
         only: arguments.request,
         threads: arguments.threads,
     };
-    let matrix = faults::run(bases.get(faults::BASE), &settings, &|done, all| {
+    let base = if arguments.journaled { faults::JOURNALED } else { faults::BASE };
+    let matrix = faults::run(bases.get(base), &settings, &|done, all| {
         bar.set_length(all);
         bar.set_position(done);
     })?;

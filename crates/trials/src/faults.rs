@@ -6,7 +6,9 @@
 //! | flush lost | The same with the power on; and after a power cut, if the device flushed again meanwhile. If it did not, it has lied about what it keeps: the volume opens, or says why not. |
 //! | misdirected write, flipped bit on read | No panic, no hang; an error is whatever it may be. F2FS has no checksums over data, directories, SIT and NAT: what nobody finds is counted as *silent*. |
 //!
-//! The contents afterwards are judged as after a crash ([`judge`](crate::judge)).
+//! The contents afterwards are judged as after a crash ([`judge`](crate::judge)). A volume whose journal's device failed
+//! goes on without that journal, which then builds on an older checkpoint and may be refused: such a volume is opened
+//! without it, and holds all that was promised.
 
 mod matrix;
 mod script;
@@ -16,11 +18,13 @@ mod way;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use f2fs_files::{FsError, Options};
-use f2fs_sync::Mutex;
+use f2fs_device_test::{FaultDevice, RecordingDevice};
+use f2fs_files::{FileSystem, FsError, JournalMode, JournalOptions, Options};
+use f2fs_journal::DeviceMedium;
+use f2fs_sync::{Arc, Mutex};
 
 use crate::base::{self, Base, BaseKind};
-use crate::pool;
+use crate::{pool, several};
 
 pub use matrix::{Broken, Matrix, Row};
 pub use script::Requests;
@@ -37,9 +41,46 @@ const ATTEMPTS: usize = 10;
 /// The base that the matrix runs on.
 pub const BASE: BaseKind = BaseKind::Checksums;
 
+/// The base with a journal on a device of its own, which fails like the volume's: each request of either device fails
+/// in turn, and a failure for good takes both away.
+pub const JOURNALED: BaseKind = BaseKind::Journaled;
+
 fn options() -> Options {
     // Hardly any cache: things are read again and again.
     base::options(|volume| volume.node_cache(NonZeroUsize::MIN)).inode_cache(NonZeroUsize::MIN)
+}
+
+/// A recorded volume whose requests may fail, with those of its journal if it has one.
+struct Faulty {
+    /// What the volume is opened on.
+    volume: Arc<FaultDevice>,
+    journal: Option<Arc<FaultDevice>>,
+    /// How it is opened.
+    options: Options,
+}
+
+impl Faulty {
+    fn new(recorder: &Arc<RecordingDevice>) -> Result<Faulty, &'static str> {
+        let Some([volume, journal]) = several::beside_journal(recorder) else {
+            let volume = Arc::new(FaultDevice::new(recorder.clone()));
+            return Ok(Faulty { volume, journal: None, options: options() });
+        };
+        let volume = Arc::new(FaultDevice::new(volume));
+        let journal = Arc::new(volume.beside(journal));
+        let medium = DeviceMedium::new(journal.clone()).map_err(|_| "the journal is in use")?;
+        let options = options().journal(JournalOptions::new(Arc::new(medium), JournalMode::Ordered));
+        Ok(Faulty { volume, journal: Some(journal), options })
+    }
+
+    /// Whether the journal's device failed.
+    fn has_failing_journal(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.own_faults() > 0)
+    }
+
+    /// Opens the volume.
+    fn open(&self) -> Result<FileSystem, FsError> {
+        FileSystem::open(self.volume.clone(), self.options.clone())
+    }
 }
 
 /// The requests that fail.

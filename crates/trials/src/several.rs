@@ -48,6 +48,12 @@ pub(crate) fn laid_out(recorder: &Arc<RecordingDevice>) -> Result<Arc<dyn BlockD
     }
 }
 
+/// The parts of a recorded device that the volume and its journal lie in, if there is a journal.
+pub(crate) fn beside_journal(recorder: &Arc<RecordingDevice>) -> Option<[Arc<RecordedPart>; 2]> {
+    let start = journal_start(&recorder.snapshot())?;
+    Some([0..start, start..start + JOURNAL_BLOCKS].map(|blocks| Arc::new(RecordedPart::new(recorder.clone(), blocks))))
+}
+
 /// These options, with the journal that lies behind the volume, if there is one. As much data may wait in memory as the
 /// volume's own options say.
 pub(crate) fn with_journal(recorder: &Arc<RecordingDevice>, options: &Options) -> Result<Options, &'static str> {

@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::args::journal::JournalCommand;
 use crate::error::{CliError, Context, say};
 use crate::image::{Access, device, open, open_with};
+use crate::interrupt::{guarded, listen};
 use crate::medium;
 use crate::size::{Size, human};
 
@@ -41,16 +42,28 @@ fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<
         }
         (true, Some(_)) => return Err(CliError::usage("--size is for a new file, and this one exists")),
         (false, Some(size)) => {
+            // A signal from here on finds a file that has to be taken away.
+            listen();
             let made = File::create_new(path).map_err(|error| CliError::at(path, medium::reason(path, &error)))?;
             made.set_len(size.0).about(path).inspect_err(|_| remove_what_was_made(path))?;
         }
         (true, None) if force => {}
         (true, None) => expect_nothing_known(path)?,
     }
-    let made = medium::journal_at(path, false).and_then(|medium| {
+    let make = || {
+        let medium = medium::journal_at(path, false)?;
         create_journal(device(image, Access::Read)?, medium, force).map_err(|error| CliError::at(path, error))
-    });
-    made.inspect_err(|_| {
+    };
+    let left = || {
+        let shown = Quoted::path(path);
+        if exists {
+            format!("{shown} may hold no whole journal: `f2fs journal inspect` tells")
+        } else {
+            remove_what_was_made(path);
+            format!("{shown} was not made")
+        }
+    };
+    guarded(make, left)?.inspect_err(|_| {
         if !exists {
             remove_what_was_made(path);
         }

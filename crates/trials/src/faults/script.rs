@@ -9,11 +9,11 @@
 //! needs no run of those before. Openings and closes make requests like others, and those after a drop roll forward.
 
 use f2fs_device::MemoryDevice;
-use f2fs_device_test::{FaultDevice, RecordingDevice};
-use f2fs_files::{FileSystem, FsError};
+use f2fs_device_test::RecordingDevice;
+use f2fs_files::FsError;
 use f2fs_sync::Arc;
 
-use super::options;
+use super::Faulty;
 use super::way::Way;
 use crate::base::Base;
 use crate::op::{Op, is_refusal};
@@ -80,10 +80,11 @@ impl Episode {
     }
 
     fn new(start: MemoryDevice, steps: &mut Steps, closed: bool) -> Result<(Episode, MemoryDevice), FsError> {
-        let tree = Tree::walk(&FileSystem::open(Arc::new(start.snapshot()), options())?)?;
-        let recorder = Arc::new(RecordingDevice::new(start.snapshot()));
-        let device = Arc::new(FaultDevice::new(recorder.clone()));
-        let fs = FileSystem::open(device.clone(), options())?;
+        let recorded = || Arc::new(RecordingDevice::new(start.snapshot()));
+        let tree = Tree::walk(&Faulty::new(&recorded()).map_err(FsError::Invalid)?.open()?)?;
+        let recorder = recorded();
+        let faulty = Faulty::new(&recorder).map_err(FsError::Invalid)?;
+        let fs = faulty.open()?;
         let (mut now, mut ops, mut open) = (tree.clone(), Vec::new(), Vec::new());
         while let Some(op) = steps.next(&now) {
             let salt = Episode::salt(ops.len());
@@ -100,7 +101,7 @@ impl Episode {
             fs.close()?;
         }
         // Handles that close free what has no name any more: not with the volume gone.
-        let (counts, all, end) = (recorder.counts(), device.operations(), recorder.snapshot());
+        let (counts, all, end) = (recorder.counts(), faulty.volume.operations(), recorder.snapshot());
         drop(open);
         let requests = Requests { all, reads: counts.reads, writes: counts.writes, flushes: counts.flushes };
         Ok((Episode { start, tree, ops, closed, requests }, end))

@@ -7,16 +7,17 @@ use f2fs_device::MemoryDevice;
 use f2fs_device_test::{Event, FaultDevice, RecordingDevice};
 use f2fs_files::{FileSystem, FsError};
 use f2fs_sync::Arc;
-use f2fs_volume::VolumeError;
+use f2fs_volume::{JournalTrouble, VolumeError};
 
 use super::matrix::Row;
-use super::options;
 use super::script::Episode;
 use super::way::{Way, is_of_device};
+use super::{Faulty, options};
 use crate::judge::Expectation;
 use crate::op::{Op, is_refusal};
 use crate::record::{Lane, Mark, Recording, Tape};
-use crate::state::{consistent, look, look_and_use, open};
+use crate::several;
+use crate::state::{Opened, consistent, look, look_and_use, open};
 use crate::tree::{Known, Tree};
 
 /// How an operation failed.
@@ -88,13 +89,14 @@ struct Trial<'a> {
 /// The promise that was broken.
 pub(super) fn run(episode: &Episode, way: Way, index: u64) -> Result<Row, String> {
     let recorder = Arc::new(RecordingDevice::new(episode.start.snapshot()));
-    let faulty = Arc::new(FaultDevice::new(recorder.clone()));
+    let opening = Faulty::new(&recorder)?;
+    let faulty = &opening.volume;
     faulty.arm(way.rule(index));
     let lane = Lane::new("/".to_owned(), Arc::new(episode.tree.clone()));
     let mut trial = Trial {
         way,
         recorder: &recorder,
-        faulty: &faulty,
+        faulty,
         tree: episode.tree.clone(),
         lane,
         row: Row { runs: 1, ..Row::default() },
@@ -103,7 +105,7 @@ pub(super) fn run(episode: &Episode, way: Way, index: u64) -> Result<Row, String
         hit: None,
     };
     let mut versions = None;
-    match met(|| FileSystem::open(faulty.clone(), options())) {
+    match met(|| opening.open()) {
         Ok(fs) => {
             let first = fs.volume().last_checkpoint().version;
             trial.note_hit();
@@ -119,7 +121,8 @@ pub(super) fn run(episode: &Episode, way: Way, index: u64) -> Result<Row, String
     let (hit, mut row) = (trial.hit, trial.row);
     let lane = trial.lane;
     let recording = recording(episode, &recorder, lane, versions)?;
-    judge(way, &recording, &recorder.snapshot(), hit, &mut row)?;
+    let judged = Judged { recording: &recording, journal_failed: opening.has_failing_journal() };
+    judge(way, judged, &recorder.snapshot(), hit, &mut row)?;
     Ok(row)
 }
 
@@ -133,7 +136,7 @@ fn recording(
     let (first, last) = match versions {
         Some(versions) => versions,
         None => {
-            let version = open(Arc::new(episode.start.snapshot()), options(), &Known::default())?.version;
+            let version = opened(&episode.start, &Known::default())?.version;
             (version, version)
         }
     };
@@ -144,20 +147,54 @@ fn recording(
     Ok(recording)
 }
 
+/// Opens a volume, with its journal if it has one, on devices that work.
+fn opened(image: &MemoryDevice, known: &Known) -> Result<Opened, String> {
+    let faulty = Faulty::new(&Arc::new(RecordingDevice::new(image.snapshot())))?;
+    open(faulty.volume, faulty.options, known)
+}
+
+/// What a run left to be judged.
+#[derive(Clone, Copy)]
+struct Judged<'a> {
+    recording: &'a Recording,
+    journal_failed: bool,
+}
+
+impl Judged<'_> {
+    /// Looks at a volume that is ahead of its journal, since the journal's device failed, without that journal. `what`
+    /// is the result if that is not so.
+    fn look_without_journal(
+        self,
+        image: &MemoryDevice,
+        expectation: &Expectation<'_>,
+        what: String,
+    ) -> Result<(), String> {
+        let recorder = || Arc::new(RecordingDevice::new(image.snapshot()));
+        let is_behind = |error| {
+            matches!(error, FsError::Volume(VolumeError::Journal(JournalTrouble::OtherCheckpoint { base, found, .. }))
+                if (base as u32) < found as u32)
+        };
+        if !(self.journal_failed && Faulty::new(&recorder())?.open().is_err_and(is_behind)) {
+            return Err(what);
+        }
+        let without = || options().without_journal(true);
+        let opened = open(several::laid_out(&recorder())?, without().read_only(true), self.recording.known())?;
+        expectation.judge(opened.version, &opened.tree)?;
+        drop(opened);
+        let fs = FileSystem::open(several::laid_out(&recorder())?, without());
+        fs.and_then(|fs| fs.close()).map_err(|error| format!("without its journal: {error}"))
+    }
+}
+
 /// The contents when the volume is opened again: with the power on, and after it went.
-fn judge(
-    way: Way,
-    recording: &Recording,
-    image: &MemoryDevice,
-    hit: Option<usize>,
-    row: &mut Row,
-) -> Result<(), String> {
+fn judge(way: Way, judged: Judged<'_>, image: &MemoryDevice, hit: Option<usize>, row: &mut Row) -> Result<(), String> {
+    let recording = judged.recording;
     let log = &recording.log;
     let end = log.events().len();
     let expectation = Expectation { recording, start: end, end };
     if !way.is_honest() && way != Way::FlushLost {
         row.damaged = consistent(image).is_err().into();
-        match open(Arc::new(image.snapshot()), options(), recording.known()) {
+        match opened(image, recording.known()) {
             Err(_) => row.refused = 1,
             Ok(opened) if expectation.judge(opened.version, &opened.tree).is_ok() => {
                 row.kept = 1 - row.damaged;
@@ -166,21 +203,31 @@ fn judge(
         }
         return Ok(());
     }
-    look_and_use(image, &expectation, 0).map_err(|what| format!("opened again: {what}"))?;
-    let flushed_since = |hit: usize| log.events()[hit..].iter().any(Event::is_flush);
+    look_and_use(image, &expectation, 0)
+        .map(drop)
+        .or_else(|what| judged.look_without_journal(image, &expectation, what))
+        .map_err(|what| format!("opened again: {what}"))?;
+    // Of two devices, which one lied is not known.
+    let parts = if several::journal_start(image).is_some() { 2 } else { 1 };
+    let flushed_since = |hit: usize| {
+        let flushes = log.events()[hit..].iter().filter(|event| event.is_flush());
+        flushes.map(Event::flushed).map(|blocks| blocks.start).collect::<BTreeSet<u64>>().len() == parts
+    };
     let cut = log.image_at(end, |_, _| false);
     match hit {
         // The device lied, and never flushed again: what it had not flushed is gone.
         Some(hit) if way == Way::FlushLost && !flushed_since(hit) => {
             let lied = log.image_at(hit, |event, block| !(event as u64 + block).is_multiple_of(3));
             row.damaged = consistent(&lied).is_err().into();
-            match open(Arc::new(lied), options(), recording.known()) {
+            match opened(&lied, recording.known()) {
                 Ok(_) => row.kept = 1 - row.damaged,
                 Err(_) => row.refused = 1,
             }
         }
         _ => {
-            look(&cut, &expectation).map_err(|what| format!("opened again after a power cut: {what}"))?;
+            look(&cut, &expectation)
+                .or_else(|what| judged.look_without_journal(&cut, &expectation, what))
+                .map_err(|what| format!("opened again after a power cut: {what}"))?;
             row.kept = 1;
         }
     }
@@ -286,6 +333,8 @@ impl Trial<'_> {
             Op::Sync(path) if self.unsaved.contains(path) => {
                 return Err(format!("`{op}` succeeds on a device that is gone (stopped: {:?})", fs.volume().stopped()));
             }
+            // It writes a record of the names that changed: perhaps there are none.
+            Op::SyncDir(_) => {}
             Op::Checkpoint if !self.unsaved.is_empty() => {
                 return Err(format!("a checkpoint of {:?} succeeds on a device that is gone", self.unsaved));
             }
