@@ -135,7 +135,6 @@ fn a_damaged_volume_is_repaired_without_its_journal_if_that_is_said() {
     assert!(fs::read(&image).unwrap() != before);
 }
 
-/// A command that would not use the journal says so, in place of leaving it out.
 /// A damaged journal is of no use, whatever else is said: the message tells how to go on.
 #[test]
 fn a_damaged_journal_is_given_up_by_leaving_it_out() {
@@ -154,6 +153,7 @@ fn a_damaged_journal_is_given_up_by_leaving_it_out() {
     ok(&mut command(["mkdir", "--without-journal", disk, "/new"]));
 }
 
+/// A command that would not use the journal says so, in place of leaving it out.
 #[test]
 fn commands_without_a_use_for_a_journal_refuse_it() {
     let place = Place::new();

@@ -98,4 +98,5 @@ pub const OF_JOINT: &[(&str, &str)] = &[
     ),
     ("journal_last_grain_uncovered", "the checksum of a record does not cover its last line"),
     ("journal_flush_of_data", "a record is written before the data that it names is durable"),
+    ("journal_change_not_laid_over", "a node comes back from a journal without what changed in it"),
 ];

@@ -28,6 +28,7 @@
 use f2fs_format::bits::is_zero;
 use f2fs_format::node::{BODY_SIZE, NodeBlock};
 use f2fs_format::{BlockAddr, Nid, RawBlock};
+use f2fs_sync::protocol_step;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -211,7 +212,11 @@ impl PackedNode {
     /// This node laid over the one that it changes.
     pub(crate) fn upon(self, base: &PackedNode) -> PackedNode {
         let mut pieces: [Option<&[u8]>; PIECES] = [None; PIECES];
-        base.pieces().chain(self.pieces()).for_each(|(piece, bytes)| pieces[piece] = Some(bytes));
+        base.pieces().for_each(|(piece, bytes)| pieces[piece] = Some(bytes));
+        protocol_step!(
+            "journal_change_not_laid_over",
+            self.pieces().for_each(|(piece, bytes)| pieces[piece] = Some(bytes))
+        );
         let bytes = pieces.iter().flatten().copied().flatten().copied().collect();
         PackedNode { base: 0, pieces: base.pieces | self.pieces, bytes, ..self }
     }
