@@ -243,7 +243,7 @@ fn print(image: &MemoryDevice, changed: &[u64]) -> u64 {
 /// The bases whose journals lie in persistent memory: with data in it, and without.
 const BASES: [BaseKind; 2] = [BaseKind::DataJournaled, BaseKind::LineJournaled];
 
-/// Runs random workloads until so many states were looked at, from this seed on, each seed on all [`BASES`]; gives the
+/// Runs random workloads until so many states were looked at, from this seed on, each seed on all bases; gives the
 /// counts, and the faults with their workloads. A run with few states looks at as many on each base.
 ///
 /// # Errors
