@@ -164,6 +164,19 @@ impl Core {
         Ok(())
     }
 
+    /// Writes the checkpoint that takes the journal's space back, if it is due.
+    pub(crate) fn make_journal_room(&self) -> Result<(), FsError> {
+        if !self.volume.journal().is_due() {
+            return Ok(());
+        }
+        WriteBack(self).write_back_ahead();
+        let ahead = || self.dirty_directories.write_ahead(&self.volume);
+        if self.volume.checkpoints().write_for_journal(ahead, |op| self.write_above(op))?.is_some() {
+            self.inodes.shrink();
+        }
+        Ok(())
+    }
+
     pub(crate) fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, FsError> {
         let ahead = || self.dirty_directories.write_ahead(&self.volume);
         let report = self.volume.checkpoints().write_with(reason, ahead, |op| self.write_above(op))?;

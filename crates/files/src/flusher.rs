@@ -106,12 +106,8 @@ fn run(core: &Core, stop: &AtomicBool, options: FlusherOptions) {
         if stop.load(Ordering::Acquire) {
             return;
         }
-        if core.volume.journal().is_due() {
-            WriteBack(core).write_back_ahead();
-            let ahead = || core.dirty_directories.write_ahead(&core.volume);
-            // Operations meet the same error and report it.
-            let _ = core.volume.checkpoints().write_for_journal(ahead, |op| core.write_above(op));
-        }
+        // Operations meet the same error and report it.
+        let _ = core.make_journal_room();
         let all = !rung || core.dirty_files.is_overdue(core.now());
         let pages = if all { u64::MAX } else { cache.surplus() };
         if pages != 0 {

@@ -23,7 +23,7 @@
 //! # Locking
 //!
 //! The thread that leads a group of such syncs is outside of the gate, and takes the turn, as a checkpoint does. With
-//! the gate closed it copies names and nodes. Then operations go on, and syncs wait until the record is durable: they
+//! the gate closed it copies names and nodes, and takes the stripe of each file for a moment: no sync holds one then. Then operations go on, and syncs wait until the record is durable: they
 //! may build on it.
 
 use std::collections::BTreeSet;
