@@ -152,7 +152,11 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::IsDirectory`], [`FsError::WrongKind`].
     pub fn open_file(&self, path: impl AsRef<Path>) -> Result<File, FsError> {
-        File::new(self.handle(path.as_ref(), Last::Follow)?)
+        let path = path.as_ref();
+        match self.namespace().open(bytes(path), || self.core_ref())? {
+            Some(handle) => File::new(handle),
+            None => File::new(self.handle(path, Last::Follow)?),
+        }
     }
 
     /// Makes a regular file and opens it.

@@ -31,6 +31,7 @@ use crate::hazard::Hazards;
 use crate::idle::Idle;
 use crate::inode::Inode;
 use crate::inode_table::InodeTable;
+use crate::open_files::OpenFiles;
 use crate::options::Options;
 use crate::page_cache::PageCache;
 use crate::path_cache::PathCache;
@@ -54,6 +55,7 @@ pub(crate) struct Core {
     pub(crate) volume: Volume,
     pub(crate) inodes: InodeTable,
     pub(crate) path_cache: PathCache,
+    pub(crate) open_files: OpenFiles,
     pub(crate) idle: Idle,
     /// The state that all directories share.
     pub(crate) directories: Arc<Directories>,
@@ -92,6 +94,7 @@ impl Core {
             addresses: PerCore::new(|_| Arc::new(addresses.another())),
             requests: Requests::new(),
             path_cache: PathCache::new(),
+            open_files: OpenFiles::new(),
             idle: Idle::new(options.lock_memory),
             dentries: DentryCache::new(options.dentry_cache.get() as u64, directories.clone()),
             directories,

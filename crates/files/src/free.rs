@@ -37,14 +37,14 @@ impl Deref for InodeEnds<'_> {
 }
 
 impl InodeEnds<'_> {
-    /// Opens a handle. While there is one the inode is not freed.
-    pub(crate) fn open_handle(&self, inode: &Inode) -> Result<(), FsError> {
+    /// Opens a handle; gives how many there were. While there is one the inode is not freed.
+    pub(crate) fn open_handle(&self, inode: &Inode) -> Result<u32, FsError> {
         let mut life = inode.life.lock();
         if life.freed {
             return Err(FsError::NotFound);
         }
         life.opens += 1;
-        Ok(())
+        Ok(life.opens - 1)
     }
 
     /// Closes a handle; frees the inode if it was the last one of an orphan. An error leaves the orphan to the next

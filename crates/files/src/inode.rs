@@ -25,7 +25,7 @@
 use f2fs_format::feature::Features;
 use f2fs_format::inode::{self as raw, EXTRA_SIZE, advise, inline};
 use f2fs_format::{Corruption, Nid};
-use f2fs_sync::atomic::AtomicU8;
+use f2fs_sync::atomic::{AtomicBool, AtomicU8};
 use f2fs_sync::{Arc, Mutex, OnceLock, RwLock};
 use f2fs_volume::{Node, NodeWrite, Op, Volume};
 
@@ -59,6 +59,8 @@ pub(crate) struct Inode {
     pub(crate) hint: AtomicU8,
     /// Whether its mark is hot or cold.
     pub(crate) mark: Mark,
+    /// A processor may remember it open, by a name: see [`crate::open_files`].
+    pub(crate) remembered: AtomicBool,
     pub(crate) directory: Option<Box<Directory>>,
 }
 
@@ -99,6 +101,7 @@ impl Inode {
             life: Mutex::new(Life::default()),
             hint: AtomicU8::new(0),
             mark: Mark::default(),
+            remembered: AtomicBool::new(false),
             directory,
         }
     }

@@ -20,6 +20,7 @@ use crate::stat::{self, FileKind};
 
 pub(crate) mod create;
 mod entries;
+mod open;
 pub(crate) mod path;
 pub(crate) mod remove;
 pub(crate) mod rename;
@@ -161,12 +162,15 @@ impl Namespace<'_> {
     pub(crate) fn unlink(&self, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
         let directory = parent.directory()?;
         self.balance()?;
+        // Dropped last.
+        let _forgotten;
         let stripe = directory.stripe(directory.stripe_of(name.hash())).write();
         let (located, inode) = self.located(parent, name)?;
         if inode.kind == FileKind::Directory {
             return Err(FsError::IsDirectory);
         }
         self.refill_nids();
+        _forgotten = self.forget(Place::new(parent, name), &inode);
         let after = self.change(|op| {
             let room = self.volume.orphan_room()?;
             self.remove_entry(op, parent, name, Some(&located))?;

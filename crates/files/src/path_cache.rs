@@ -12,19 +12,16 @@
 //! # Locking
 //!
 //! One mutex a processor, for the moment of asking or noting; nothing else is locked under it. The inodes that are
-//! remembered stay in memory: [`WAYS`] for each processor at most.
+//! remembered stay in memory: 64 for each processor at most ([`Remembered`]).
 //!
 //! [`Stamp`]: f2fs_sync::Stamp
 
 use std::ops::Deref;
 
-use f2fs_format::Nid;
 use f2fs_sync::{Arc, Mutex, PerCore};
 
 use crate::inode::Inode;
-
-/// Directories that a processor remembers: a power of two.
-const WAYS: usize = 64;
+use crate::remembered::Remembered;
 
 /// A directory on a path, with a count of references that threads on other processors do not write, as a rule.
 #[derive(Debug)]
@@ -46,21 +43,18 @@ impl Deref for CachedDirectory {
     }
 }
 
-/// A name that was looked up.
+/// What a name means.
 #[derive(Debug)]
-struct Known {
-    parent: Arc<Inode>,
-    name: Box<[u8]>,
+struct Child {
     seen: u64,
-    child: Arc<CachedDirectory>,
+    directory: Arc<CachedDirectory>,
 }
 
 /// The directories that a processor remembers.
 #[derive(Debug, Default)]
 struct Slot {
     root: Option<Arc<CachedDirectory>>,
-    /// By the hash of parent and name; empty until the first is noted.
-    ways: Vec<Option<Known>>,
+    names: Remembered<Child>,
 }
 
 /// The directories that all processors remember.
@@ -87,35 +81,55 @@ impl PathCache {
     /// The directory that a name in `parent` means, if that was noted here and still holds.
     pub(crate) fn get(&self, parent: &Arc<Inode>, name: &[u8]) -> Option<Arc<CachedDirectory>> {
         let slot = self.0.slot().lock();
-        let known = slot.ways.get(way(parent.ino, name))?.as_ref()?;
-        let same = Arc::ptr_eq(&known.parent, parent) && *known.name == *name;
+        let known = slot.names.get(parent, name)?;
         let holds = parent.directory.as_ref().is_some_and(|parent| parent.moved.holds(known.seen));
-        (same && holds).then(|| Arc::clone(&known.child))
+        holds.then(|| Arc::clone(&known.directory))
     }
 
     /// Remembers what a name in `parent` means, looked up when the stamp was `seen`.
     pub(crate) fn note(&self, parent: &Arc<Inode>, name: &[u8], seen: u64, child: Arc<Inode>) -> Arc<CachedDirectory> {
-        let child = CachedDirectory::new(child);
-        let known = Known { parent: parent.clone(), name: name.into(), seen, child: Arc::clone(&child) };
-        let old = {
-            let mut slot = self.0.slot().lock();
-            if slot.ways.is_empty() {
-                slot.ways.resize_with(WAYS, || None);
-            }
-            slot.ways[way(parent.ino, name)].replace(known)
-        };
+        let directory = CachedDirectory::new(child);
+        let child = Child { seen, directory: Arc::clone(&directory) };
+        let old = self.0.slot().lock().names.put(parent, name, child);
         // It may be the last of its inode: not under the lock.
         drop(old);
-        child
+        directory
     }
 }
 
-fn way(parent: Nid, name: &[u8]) -> usize {
-    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let hash = name.chunks(8).fold(u64::from(parent.0), |hash, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        mix(hash, u64::from_le_bytes(word))
-    });
-    hash as usize % WAYS
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use std::sync::Arc;
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use crate::{FileSystem, Options};
+
+    /// Each directory of a path, made one after the other, with names as programs give them. Had two of them one place,
+    /// each would take it from the other in each look-up.
+    #[test]
+    fn all_directories_of_a_path_are_remembered() {
+        let device = Arc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        for names in [["1", "2", "3", "4", "5"], ["a", "b", "c", "d", "e"], ["00", "01", "02", "03", "04"]] {
+            let path = format!("/{}", names.join("/"));
+            for end in 1..=names.len() {
+                fs.create_dir(format!("/{}", names[..end].join("/")), 0o755).unwrap();
+            }
+            // This thread may go to another processor in between.
+            let remembered = || {
+                let _ = fs.open_dir(format!("{path}/.")).unwrap();
+                let mut here = fs.core.path_cache.root()?;
+                for name in names {
+                    here = fs.core.path_cache.get(&here, name.as_bytes())?;
+                }
+                Some(here)
+            };
+            assert!((0..100).any(|_| remembered().is_some()), "{path}");
+        }
+    }
 }

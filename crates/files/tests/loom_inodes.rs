@@ -7,7 +7,8 @@
 //! mutant: link_without_life, killed by: a_file_gets_a_name_while_its_last_one_goes
 //! mutant: inodes_loaded_twice, killed by: two_open_a_file_that_is_not_in_memory
 //! mutant: inodes_drop_in_use, killed by: a_file_leaves_memory_while_it_is_opened
-//! mutant: path_looked_up_once, killed by: a_file_is_opened_while_another_takes_its_name
+//! mutant: open_files_remember_what_went, killed by: a_file_that_is_kept_open_is_opened_while_its_name_goes
+//! mutant: look_up_without_its_stripe, killed by: a_file_that_is_kept_open_is_opened_while_its_name_goes
 //! mutant: path_looked_up_once, killed by: a_file_is_looked_at_while_another_takes_its_name
 //! ```
 #![cfg(loom)]
@@ -233,6 +234,55 @@ fn two_take_a_name_from_each_other() {
             // Whoever came first: the other one's source is there under the name that is left.
             let expected: &[&str] = if small.fs.exists("/b").unwrap() { &["a", "b"] } else { &["a"] };
             assert_left(small, expected);
+        },
+    );
+}
+
+/// A processor keeps a file open that is opened a second time. Whoever has a handle has the file; nobody finds it when its name
+/// has gone, and it ends with its last handle.
+#[test]
+fn a_file_that_is_kept_open_is_opened_while_its_name_goes() {
+    beside(
+        "a_file_that_is_kept_open_is_opened_while_its_name_goes",
+        2,
+        |fs| fs.open_file("/a").unwrap(),
+        |fs, file| {
+            fs.remove_file("/a").unwrap();
+            assert!(matches!(fs.open_file("/a"), Err(FsError::NotFound)));
+            drop(file);
+        },
+        |fs| {
+            try_open(fs, "/a");
+            try_open(fs, "/a");
+        },
+        |small| {
+            assert!(matches!(small.fs.open_file("/a"), Err(FsError::NotFound)));
+            assert_left(small, &["b", "large"]);
+        },
+    );
+}
+
+/// The same, while another file takes the name: it is the one that the name means from then on.
+#[test]
+fn a_file_that_is_kept_open_is_opened_while_another_takes_its_name() {
+    beside(
+        "a_file_that_is_kept_open_is_opened_while_another_takes_its_name",
+        2,
+        |fs| fs.open_file("/a").unwrap(),
+        |fs, file| {
+            fs.rename("/b", "/a", RenameMode::Replace).unwrap();
+            assert_eq!(read(fs, "/a"), b"/b");
+            drop(file);
+        },
+        |fs| {
+            let mut bytes = [0; 2];
+            assert_eq!(fs.open_file("/a").unwrap().read_at(&mut bytes, 0).unwrap(), 2);
+            assert!(bytes == *b"/a" || bytes == *b"/b");
+        },
+        |small| {
+            let small = small.again();
+            assert_eq!(read(&small.fs, "/a"), b"/b");
+            assert_left(small, &["a", "large"]);
         },
     );
 }

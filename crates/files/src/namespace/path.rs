@@ -52,6 +52,12 @@ pub(crate) fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
+/// The directories of a path, and its last name; `None` if it ends in a slash, or has none.
+pub(super) fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let slash = path.iter().rposition(|byte| *byte == b'/')?;
+    (slash + 1 < path.len()).then(|| (&path[..slash], &path[slash + 1..]))
+}
+
 /// Bytes as a path, for names that came from a directory.
 #[must_use]
 pub fn path_from_bytes(bytes: &[u8]) -> &Path {
@@ -87,18 +93,24 @@ impl Namespace<'_> {
 
     /// The inode that a name in a directory means. `.` and `..` work, too.
     pub(crate) fn child(&self, parent: &Inode, name: &[u8]) -> Result<Arc<Inode>, FsError> {
-        self.child_seen(parent, name).map(|(child, _)| child)
+        self.with_child(parent, name, |child, _| Ok(child))
     }
 
-    /// The same, with the directory's stamp when it was looked up.
-    fn child_seen(&self, parent: &Inode, name: &[u8]) -> Result<(Arc<Inode>, u64), FsError> {
+    /// Does something with the inode that a name in a directory means, and with the directory's stamp. The name's stripe is held: as
+    /// long as the name is there the inode cannot be freed.
+    pub(super) fn with_child<T>(
+        &self,
+        parent: &Inode,
+        name: &[u8],
+        with: impl FnOnce(Arc<Inode>, u64) -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
         let directory = parent.directory()?;
         if name == b"." {
-            return Ok((self.inode(parent.ino)?, directory.moved.seen()));
+            return with(self.inode(parent.ino)?, directory.moved.seen());
         }
         let name = if name == b".." { Name::PARENT } else { Name::new(name)? };
-        // Held until the inode is loaded: as long as the name is there the inode cannot be freed.
-        let _stripe = directory.stripe(directory.stripe_of(name.hash())).read();
+        let stripe = directory.stripe(directory.stripe_of(name.hash()));
+        let _stripe = protocol_value!("look_up_without_its_stripe", Some(stripe.read()), None);
         if directory.is_dead() {
             return Err(FsError::NotFound);
         }
@@ -107,12 +119,12 @@ impl Namespace<'_> {
         let found = directory.find(&self.volume, name);
         self.dentries.trim(&self.inodes);
         let found = found?.ok_or(FsError::NotFound)?;
-        Ok((self.inode(found.ino)?, seen))
+        with(self.inode(found.ino)?, seen)
     }
 
     /// The directory that a path of directories means; `None` if there is a symbolic link on the way. A component that
     /// is not a directory is returned if it is the last.
-    fn cached_directory(&self, path: &[u8]) -> Result<Option<Arc<CachedDirectory>>, FsError> {
+    pub(super) fn cached_directory(&self, path: &[u8]) -> Result<Option<Arc<CachedDirectory>>, FsError> {
         let mut here = match self.path_cache.root() {
             Some(root) => root,
             None => self.path_cache.note_root(self.root()?),
@@ -122,7 +134,7 @@ impl Namespace<'_> {
                 here = next;
                 continue;
             }
-            let (child, seen) = self.child_seen(&here, part)?;
+            let (child, seen) = self.with_child(&here, part, |child, seen| Ok((child, seen)))?;
             here = match child.kind {
                 FileKind::Symlink => return Ok(None),
                 FileKind::Directory if part != b"." && part != b".." => self.path_cache.note(&here, part, seen, child),
@@ -134,11 +146,10 @@ impl Namespace<'_> {
 
     /// The inode that a path means. It begins at the root, with or without a slash.
     pub(crate) fn resolve(&self, path: &[u8], last: Last) -> Result<Arc<Inode>, FsError> {
-        if let Some(slash) = path.iter().rposition(|byte| *byte == b'/')
-            && slash + 1 < path.len()
-            && let Some(parent) = self.cached_directory(&path[..slash])?
+        if let Some((parent, name)) = split(path)
+            && let Some(parent) = self.cached_directory(parent)?
         {
-            let child = self.child(&parent, &path[slash + 1..])?;
+            let child = self.child(&parent, name)?;
             if child.kind != FileKind::Symlink || last == Last::Keep {
                 return Ok(child);
             }

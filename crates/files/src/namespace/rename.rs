@@ -137,6 +137,7 @@ impl Namespace<'_> {
                 protocol_step!("rename_moves_stamp", parent.directory()?.moved.invalidate());
             }
         }
+        let _forgotten = (self.forget(from, &source), target.as_ref().map(|target| self.forget(to, target)));
         let (inode, after) = match target {
             Some(target) if target.ino == source.ino => return Ok(()),
             Some(target) if mode == RenameMode::Exchange => return self.exchange(from, to, &source, &target),

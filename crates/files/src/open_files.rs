@@ -1,0 +1,95 @@
+//! Files that many threads open, remembered open by each processor.
+//!
+//! To open a file by its name takes a shared lock of the name's stripe and of a block, a reference to the inode, and the
+//! count of its handles: lines that all threads write which open the same file. So a processor that opens a file which
+//! somebody has open already keeps it open, by that name, for all who open the name there ([`KeptOpen`]). These are counted in a
+//! line of the processor's own; the inode counts all of them as one.
+//!
+//! ```text
+//!   open, not open before   ->  a handle of its own
+//!   open, open already      ->  kept open by the processor; the next handles of the name there share that
+//!   name removed, replaced  ->  all processors forget it; it is closed with its last handle
+//! ```
+//!
+//! # What is guaranteed
+//!
+//! A name that is remembered means its file. It is noted with its stripe held shared. Whoever takes it from the file
+//! holds the stripe exclusively, and has all processors forget the name first ([`forget`](OpenFiles::forget)): a thread
+//! that finds it finds it before the name goes.
+//!
+//! # Locking
+//!
+//! One mutex a processor, under stripes, for the moment of asking or noting; nothing else is locked under it. What is
+//! forgotten is closed without it. Files that are remembered stay open, and in memory: 64 for each processor at most
+//! ([`Remembered`]).
+
+use f2fs_sync::atomic::{AtomicU32, Ordering};
+use f2fs_sync::{Arc, Mutex, PerCore, protocol_step};
+
+use crate::inode::Inode;
+use crate::remembered::{Known, Remembered};
+
+/// A file that a processor keeps open, once for all.
+#[derive(Debug)]
+pub(crate) struct KeptOpen {
+    pub(crate) inode: Arc<Inode>,
+    /// Its handles, and one more while it is remembered.
+    users: AtomicU32,
+}
+
+impl KeptOpen {
+    /// A file that was just opened, with one handle.
+    pub(crate) fn new(inode: Arc<Inode>) -> Arc<KeptOpen> {
+        Arc::new(KeptOpen { inode, users: AtomicU32::new(1) })
+    }
+
+    /// One uses it no more. `true`: that was the last, who has to close the file.
+    pub(crate) fn leave(&self) -> bool {
+        self.users.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Another one uses it, beside one who does.
+    fn join(self: &Arc<KeptOpen>) -> Arc<KeptOpen> {
+        self.users.fetch_add(1, Ordering::Relaxed);
+        Arc::clone(self)
+    }
+}
+
+/// Files that were remembered, each of which its owner has to leave.
+pub(crate) type Forgotten = Vec<Known<Arc<KeptOpen>>>;
+
+/// The files that all processors remember.
+#[derive(Debug)]
+pub(crate) struct OpenFiles(PerCore<Mutex<Remembered<Arc<KeptOpen>>>>);
+
+impl OpenFiles {
+    pub(crate) fn new() -> OpenFiles {
+        OpenFiles(PerCore::new(|_| Mutex::default()))
+    }
+
+    /// The file that a name in `parent` means, if that was noted here, for one more handle.
+    pub(crate) fn get(&self, parent: &Arc<Inode>, name: &[u8]) -> Option<Arc<KeptOpen>> {
+        self.0.slot().lock().get(parent, name).map(KeptOpen::join)
+    }
+
+    /// Remembers what a name in `parent` means. The caller holds the name's stripe.
+    pub(crate) fn note(&self, parent: &Arc<Inode>, name: &[u8], file: &Arc<KeptOpen>) -> Forgotten {
+        file.inode.remembered.store(true, Ordering::Relaxed);
+        let file = file.join();
+        let old = self.0.slot().lock().put(parent, name, file);
+        old.into_iter().collect()
+    }
+
+    /// Forgets a name of `inode`, which is about to go. The caller holds the name's stripe exclusively.
+    pub(crate) fn forget(&self, parent: &Arc<Inode>, name: &[u8], inode: &Inode) -> Forgotten {
+        let mut forgotten = Vec::new();
+        // Who noted it held the stripe before.
+        if inode.remembered.load(Ordering::Relaxed) {
+            protocol_step!(
+                "open_files_remember_what_went",
+                forgotten.extend(self.0.iter().filter_map(|slot| slot.lock().remove(parent, name)))
+            );
+        }
+        forgotten
+    }
+}
