@@ -153,8 +153,8 @@ impl FileSystem {
     /// [`FsError::NotFound`], [`FsError::IsDirectory`], [`FsError::WrongKind`].
     pub fn open_file(&self, path: impl AsRef<Path>) -> Result<File, FsError> {
         let path = path.as_ref();
-        match self.namespace().open(bytes(path), || self.core_ref())? {
-            Some(handle) => File::new(handle),
+        match self.namespace().open(bytes(path))? {
+            Some(opened) => File::new(Handle::of(self.core_ref(), opened)),
             None => File::new(self.handle(path, Last::Follow)?),
         }
     }

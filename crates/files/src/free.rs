@@ -37,22 +37,23 @@ impl Deref for InodeEnds<'_> {
 }
 
 impl InodeEnds<'_> {
-    /// Opens a handle; gives how many there were. While there is one the inode is not freed.
-    pub(crate) fn open_handle(&self, inode: &Inode) -> Result<u32, FsError> {
+    /// Opens a handle; `true`: somebody else has one that is not shared. While there is one the inode is not freed.
+    pub(crate) fn open_handle(&self, inode: &Inode) -> Result<bool, FsError> {
         let mut life = inode.life.lock();
         if life.freed {
             return Err(FsError::NotFound);
         }
         life.opens += 1;
-        Ok(life.opens - 1)
+        Ok(life.opens - life.kept > 1)
     }
 
-    /// Closes a handle; frees the inode if it was the last one of an orphan. An error leaves the orphan to the next
+    /// Closes a handle, a shared one if it was `kept`; frees the inode if it was the last one of an orphan. An error leaves the orphan to the next
     /// open of the volume.
-    pub(crate) fn close_handle(&self, inode: &Inode) -> Result<(), FsError> {
+    pub(crate) fn close_handle(&self, inode: &Inode, kept: bool) -> Result<(), FsError> {
         let (free, last) = {
             let mut life = inode.life.lock();
             life.opens -= 1;
+            life.kept -= u32::from(kept);
             let last = life.opens == 0;
             let unlinked = last && !life.freed && inode.node.read().inode().i_links.get() == 0;
             let orphan = unlinked && !self.volume.is_read_only();

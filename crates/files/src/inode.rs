@@ -41,7 +41,10 @@ use crate::stat::{self, FileKind, Metadata, Time};
 /// How an inode lives.
 #[derive(Debug, Default)]
 pub(crate) struct Life {
+    /// Handles, of which those that share one count as one.
     pub(crate) opens: u32,
+    /// How many of them are shared ([`crate::open_files`]).
+    pub(crate) kept: u32,
     pub(crate) freed: bool,
 }
 

@@ -2,14 +2,17 @@
 //!
 //! To open a file by its name takes a shared lock of the name's stripe and of a block, a reference to the inode, and the
 //! count of its handles: lines that all threads write which open the same file. So a processor that opens a file which
-//! somebody has open already keeps it open, by that name, for all who open the name there ([`KeptOpen`]). These are counted in a
+//! somebody else has open, by a handle of its own, keeps it open, by that name, for all who open the name there ([`KeptOpen`]). These are counted in a
 //! line of the processor's own; the inode counts all of them as one.
 //!
 //! ```text
-//!   open, not open before   ->  a handle of its own
-//!   open, open already      ->  kept open by the processor; the next handles of the name there share that
-//!   name removed, replaced  ->  all processors forget it; it is closed with its last handle
+//!   open, nobody has a handle of its own  ->  a handle of its own
+//!   open, somebody has one                ->  kept open by the processor; the next handles of the name there share that
+//!   name removed, replaced                ->  all processors forget it; it is closed with its last handle
 //! ```
+//!
+//! Were all opens counted, those of the processors among them, files that are opened here and there would be kept by ever
+//! more processors, and each would put others in their place.
 //!
 //! # What is guaranteed
 //!
@@ -23,24 +26,26 @@
 //! forgotten is closed without it. Files that are remembered stay open, and in memory: 64 for each processor at most
 //! ([`Remembered`]).
 
+use std::ops::Deref;
+
 use f2fs_sync::atomic::{AtomicU32, Ordering};
-use f2fs_sync::{Arc, Mutex, PerCore, protocol_step};
+use f2fs_sync::{Arc, CachePadded, Mutex, PerCore, protocol_step};
 
 use crate::inode::Inode;
-use crate::remembered::{Known, Remembered};
+use crate::remembered::{CachedDirectory, Known, Remembered};
 
 /// A file that a processor keeps open, once for all.
 #[derive(Debug)]
 pub(crate) struct KeptOpen {
     pub(crate) inode: Arc<Inode>,
-    /// Its handles, and one more while it is remembered.
-    users: AtomicU32,
+    /// Its handles, and one more while it is remembered; on lines of its own.
+    users: CachePadded<AtomicU32>,
 }
 
 impl KeptOpen {
     /// A file that was just opened, with one handle.
     pub(crate) fn new(inode: Arc<Inode>) -> Arc<KeptOpen> {
-        Arc::new(KeptOpen { inode, users: AtomicU32::new(1) })
+        Arc::new(KeptOpen { inode, users: CachePadded::new(AtomicU32::new(1)) })
     }
 
     /// One uses it no more. `true`: that was the last, who has to close the file.
@@ -49,9 +54,30 @@ impl KeptOpen {
     }
 
     /// Another one uses it, beside one who does.
-    fn join(self: &Arc<KeptOpen>) -> Arc<KeptOpen> {
-        self.users.fetch_add(1, Ordering::Relaxed);
-        Arc::clone(self)
+    fn join(this: &Arc<KeptOpen>) -> Arc<KeptOpen> {
+        this.users.fetch_add(1, Ordering::Relaxed);
+        Arc::clone(this)
+    }
+}
+
+/// An open inode.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// Its inode counts it alone.
+    Own(Arc<Inode>),
+    /// It is one of those that were opened on the same processor, which the inode counts as one.
+    Shared(Arc<KeptOpen>),
+}
+
+impl Deref for Opened {
+    type Target = Arc<Inode>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<Inode> {
+        match self {
+            Opened::Own(inode) => inode,
+            Opened::Shared(kept) => &kept.inode,
+        }
     }
 }
 
@@ -68,20 +94,20 @@ impl OpenFiles {
     }
 
     /// The file that a name in `parent` means, if that was noted here, for one more handle.
-    pub(crate) fn get(&self, parent: &Arc<Inode>, name: &[u8]) -> Option<Arc<KeptOpen>> {
+    pub(crate) fn get(&self, parent: &Inode, name: &[u8]) -> Option<Arc<KeptOpen>> {
         self.0.slot().lock().get(parent, name).map(KeptOpen::join)
     }
 
     /// Remembers what a name in `parent` means. The caller holds the name's stripe.
-    pub(crate) fn note(&self, parent: &Arc<Inode>, name: &[u8], file: &Arc<KeptOpen>) -> Forgotten {
+    pub(crate) fn note(&self, parent: &Arc<CachedDirectory>, name: &[u8], file: &Arc<KeptOpen>) -> Forgotten {
         file.inode.remembered.store(true, Ordering::Relaxed);
-        let file = file.join();
+        let file = KeptOpen::join(file);
         let old = self.0.slot().lock().put(parent, name, file);
         old.into_iter().collect()
     }
 
     /// Forgets a name of `inode`, which is about to go. The caller holds the name's stripe exclusively.
-    pub(crate) fn forget(&self, parent: &Arc<Inode>, name: &[u8], inode: &Inode) -> Forgotten {
+    pub(crate) fn forget(&self, parent: &Inode, name: &[u8], inode: &Inode) -> Forgotten {
         let mut forgotten = Vec::new();
         // Who noted it held the stripe before.
         if inode.remembered.load(Ordering::Relaxed) {

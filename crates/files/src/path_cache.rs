@@ -16,32 +16,10 @@
 //!
 //! [`Stamp`]: f2fs_sync::Stamp
 
-use std::ops::Deref;
-
 use f2fs_sync::{Arc, Mutex, PerCore};
 
 use crate::inode::Inode;
-use crate::remembered::Remembered;
-
-/// A directory on a path, with a count of references that threads on other processors do not write, as a rule.
-#[derive(Debug)]
-pub(crate) struct CachedDirectory {
-    inode: Arc<Inode>,
-}
-
-impl CachedDirectory {
-    pub(crate) fn new(inode: Arc<Inode>) -> Arc<CachedDirectory> {
-        Arc::new(CachedDirectory { inode })
-    }
-}
-
-impl Deref for CachedDirectory {
-    type Target = Arc<Inode>;
-
-    fn deref(&self) -> &Arc<Inode> {
-        &self.inode
-    }
-}
+use crate::remembered::{CachedDirectory, Remembered};
 
 /// What a name means.
 #[derive(Debug)]
@@ -79,7 +57,7 @@ impl PathCache {
     }
 
     /// The directory that a name in `parent` means, if that was noted here and still holds.
-    pub(crate) fn get(&self, parent: &Arc<Inode>, name: &[u8]) -> Option<Arc<CachedDirectory>> {
+    pub(crate) fn get(&self, parent: &Inode, name: &[u8]) -> Option<Arc<CachedDirectory>> {
         let slot = self.0.slot().lock();
         let known = slot.names.get(parent, name)?;
         let holds = parent.directory.as_ref().is_some_and(|parent| parent.moved.holds(known.seen));
@@ -87,7 +65,13 @@ impl PathCache {
     }
 
     /// Remembers what a name in `parent` means, looked up when the stamp was `seen`.
-    pub(crate) fn note(&self, parent: &Arc<Inode>, name: &[u8], seen: u64, child: Arc<Inode>) -> Arc<CachedDirectory> {
+    pub(crate) fn note(
+        &self,
+        parent: &Arc<CachedDirectory>,
+        name: &[u8],
+        seen: u64,
+        child: Arc<Inode>,
+    ) -> Arc<CachedDirectory> {
         let directory = CachedDirectory::new(child);
         let child = Child { seen, directory: Arc::clone(&directory) };
         let old = self.0.slot().lock().names.put(parent, name, child);

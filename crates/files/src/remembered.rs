@@ -1,12 +1,32 @@
 //! What a processor remembers of names: a small table, in sets of a few ways each.
 
 use std::hash::Hasher;
+use std::ops::Deref;
 
 use f2fs_format::Nid;
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, CachePadded};
 use rustc_hash::FxHasher;
 
 use crate::inode::Inode;
+
+/// A directory, with a count of references that threads on other processors do not write, as a rule. It has lines of its own: those
+/// of two processors may not be neighbours in one.
+#[derive(Debug)]
+pub(crate) struct CachedDirectory(CachePadded<Arc<Inode>>);
+
+impl CachedDirectory {
+    pub(crate) fn new(inode: Arc<Inode>) -> Arc<CachedDirectory> {
+        Arc::new(CachedDirectory(CachePadded::new(inode)))
+    }
+}
+
+impl Deref for CachedDirectory {
+    type Target = Arc<Inode>;
+
+    fn deref(&self) -> &Arc<Inode> {
+        &self.0
+    }
+}
 
 /// Sets of a table: a power of two.
 const SETS: usize = 16;
@@ -17,14 +37,14 @@ const WAYS: usize = 4;
 /// the table.
 #[derive(Debug)]
 pub(crate) struct Known<V> {
-    parent: Arc<Inode>,
+    parent: Arc<CachedDirectory>,
     name: Box<[u8]>,
     pub(crate) value: V,
 }
 
 impl<V> Known<V> {
-    fn is(&self, parent: &Arc<Inode>, name: &[u8]) -> bool {
-        Arc::ptr_eq(&self.parent, parent) && *self.name == *name
+    fn is(&self, parent: &Inode, name: &[u8]) -> bool {
+        std::ptr::eq::<Inode>(&***self.parent, parent) && *self.name == *name
     }
 }
 
@@ -51,7 +71,7 @@ impl<V> Default for Remembered<V> {
 
 impl<V> Remembered<V> {
     /// What is remembered of a name.
-    pub(crate) fn get(&self, parent: &Arc<Inode>, name: &[u8]) -> Option<&V> {
+    pub(crate) fn get(&self, parent: &Inode, name: &[u8]) -> Option<&V> {
         if self.sets.is_empty() {
             return None;
         }
@@ -61,7 +81,7 @@ impl<V> Remembered<V> {
 
     /// Remembers a name, in place of what was known of it, or of another one; gives that.
     #[must_use = "it is dropped without the lock of the table"]
-    pub(crate) fn put(&mut self, parent: &Arc<Inode>, name: &[u8], value: V) -> Option<Known<V>> {
+    pub(crate) fn put(&mut self, parent: &Arc<CachedDirectory>, name: &[u8], value: V) -> Option<Known<V>> {
         if self.sets.is_empty() {
             self.sets.resize_with(SETS, || Set { ways: [const { None }; WAYS], next: 0 });
         }
@@ -72,12 +92,12 @@ impl<V> Remembered<V> {
             set.next = (set.next + 1) % WAYS;
             set.next
         });
-        set.ways[place].replace(Known { parent: parent.clone(), name: name.into(), value })
+        set.ways[place].replace(Known { parent: Arc::clone(parent), name: name.into(), value })
     }
 
     /// Forgets a name; gives what was remembered of it.
     #[must_use = "it is dropped without the lock of the table"]
-    pub(crate) fn remove(&mut self, parent: &Arc<Inode>, name: &[u8]) -> Option<Known<V>> {
+    pub(crate) fn remove(&mut self, parent: &Inode, name: &[u8]) -> Option<Known<V>> {
         if self.sets.is_empty() {
             return None;
         }

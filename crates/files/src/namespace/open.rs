@@ -1,23 +1,22 @@
 //! Opening a file by its path.
 
 use crate::FsError;
-use crate::core::CoreRef;
+use crate::close::Left;
 use crate::free::InodeEnds;
-use crate::handle::{Handle, Left};
 use crate::inode::Inode;
 use crate::namespace::Namespace;
 use crate::namespace::path::split;
 use crate::namespace::rename::Place;
-use crate::open_files::KeptOpen;
+use crate::open_files::{KeptOpen, Opened};
 use crate::stat::FileKind;
 
 impl<'a> Namespace<'a> {
     /// Opens the regular file that a path means. `None`: it means none, or there is a symbolic link on the way.
-    pub(crate) fn open(&self, path: &[u8], core: impl FnOnce() -> CoreRef) -> Result<Option<Handle>, FsError> {
+    pub(crate) fn open(&self, path: &[u8]) -> Result<Option<Opened>, FsError> {
         let Some((parent, name)) = split(path) else { return Ok(None) };
         let Some(parent) = self.cached_directory(parent)? else { return Ok(None) };
         if let Some(kept) = self.open_files.get(&parent, name) {
-            return Ok(Some(Handle::shared(core(), kept)));
+            return Ok(Some(Opened::Shared(kept)));
         }
         let mut surplus = None;
         let opened = self.with_child(&parent, name, |child, _| {
@@ -26,12 +25,13 @@ impl<'a> Namespace<'a> {
             }
             let others = InodeEnds(self).open_handle(&child)?;
             // A foreign name is one of many that mean the same: it would not be forgotten with the others.
-            if others == 0 || parent.form.has_foreign_names() {
-                return Ok(Some(Handle::first(core(), child)));
+            if !others || parent.form.has_foreign_names() {
+                return Ok(Some(Opened::Own(child)));
             }
+            child.life.lock().kept += 1;
             let kept = KeptOpen::new(child);
             surplus = Some(Left { core: self.0, files: self.open_files.note(&parent, name, &kept) });
-            Ok(Some(Handle::shared(core(), kept)))
+            Ok(Some(Opened::Shared(kept)))
         });
         // The stripe is free.
         drop(surplus);

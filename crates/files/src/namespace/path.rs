@@ -12,7 +12,7 @@ use crate::form::Form;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::namespace::Namespace;
-use crate::path_cache::CachedDirectory;
+use crate::remembered::CachedDirectory;
 use crate::stat::FileKind;
 
 /// Symbolic links followed in one look-up at most, as in Linux.

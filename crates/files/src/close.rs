@@ -1,0 +1,41 @@
+//! Closing: a handle goes, or a file that was kept open.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::panicking;
+
+use crate::core::Core;
+use crate::free::InodeEnds;
+use crate::inode::Inode;
+use crate::open_files::{Forgotten, KeptOpen};
+
+/// Files that processors kept open and forgot. Their names may be gone, and with the last handle of each its file ends: this is
+/// dropped when no lock is held that others wait for.
+#[derive(Debug)]
+pub(crate) struct Left<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) files: Forgotten,
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        self.files.drain(..).for_each(|known| leave(self.core, &known.value));
+    }
+}
+
+/// One uses a file no more that is kept open; the last one closes it.
+pub(crate) fn leave(core: &Core, kept: &KeptOpen) {
+    if kept.leave() {
+        close(core, &kept.inode, true);
+    }
+}
+
+/// Closes a handle, a shared one if it was `kept`.
+pub(crate) fn close(core: &Core, inode: &Inode, kept: bool) {
+    // An orphan that could not be freed now is on the checkpoint's list, and freed by the next open of the volume.
+    if !panicking() {
+        let _ = InodeEnds(core).close_handle(inode, kept);
+    } else if catch_unwind(AssertUnwindSafe(|| InodeEnds(core).close_handle(inode, kept))).is_err() {
+        // A second panic would have ended the process. The volume does not tell the two apart by itself.
+        core.volume.stop_after_panic();
+    }
+}
