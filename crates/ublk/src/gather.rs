@@ -11,17 +11,37 @@
 //!      +------------- fewer came than half of the known: so many are known -----+
 //! ```
 //!
-//! A question in vain costs the requests that are there the [`TIME`], so each one makes the next come later: a user
-//! with one request at a time waits for it in one of thousands.
+//! A question in vain costs the requests that are there the time that it waits, so each one makes the next come later: a
+//! user with one request at a time waits for it in one of thousands.
+//!
+//! Users may need longer than [`SHORT`] to send half of what they keep under way. So where several came and not enough, the
+//! next entry waits twice as long, up to [`LONG`]; if fewer come in that time, too, so many are known. Where one came alone,
+//! the others have gone, and the time is short again.
 //!
 //! No locks: it belongs to a worker.
 
-/// How long requests that are there wait for others, in microseconds. A system call, the switch to another thread and
-/// its return take some five.
-pub(crate) const TIME: u32 = 100;
+/// How long requests that are there wait for others at first, in microseconds. A system call, the switch to another thread
+/// and its return take some five.
+const SHORT: u32 = 100;
+/// The longest that they wait.
+const LONG: u32 = 1600;
 /// Entries between two questions: at first, and at most.
 const SOON: u32 = 16;
 const LATE: u32 = 4096;
+
+/// What an entry into the kernel waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    /// It ends with so many requests; 0: at once.
+    pub(crate) requests: usize,
+    /// After so many microseconds one request is enough.
+    pub(crate) micros: u32,
+}
+
+impl Wish {
+    /// It does not wait.
+    pub(crate) const NOTHING: Wish = Wish { requests: 0, micros: 0 };
+}
 
 /// The rule of one queue.
 #[derive(Debug)]
@@ -30,6 +50,8 @@ pub(crate) struct Gather {
     known: usize,
     /// The tags of the queue.
     depth: usize,
+    /// How long an entry waits, in microseconds.
+    micros: u32,
     /// Entries until it asks for more.
     pause: u32,
     /// How long it pauses after the next question in vain.
@@ -38,21 +60,30 @@ pub(crate) struct Gather {
 
 impl Gather {
     pub(crate) fn new(depth: u16) -> Self {
-        Self { known: 1, depth: depth.into(), pause: SOON, next_pause: SOON }
+        Self { known: 1, depth: depth.into(), micros: SHORT, pause: SOON, next_pause: SOON }
     }
 
-    /// How many requests the next entry waits for, at least one.
-    pub(crate) fn wish(&self) -> usize {
-        if self.pause == 0 && self.known < self.depth {
-            (self.known * 2).min(self.depth)
-        } else {
-            (self.known / 2).max(1)
-        }
+    /// What the next entry waits for: one request at least.
+    pub(crate) fn wish(&self) -> Wish {
+        let asks = self.pause == 0 && self.known < self.depth;
+        let requests = if asks { (self.known * 2).min(self.depth) } else { (self.known / 2).max(1) };
+        Wish { requests, micros: self.micros }
     }
 
     /// So many came, of so many that were waited for.
     pub(crate) fn came(&mut self, wished: usize, came: usize) {
         let asked = wished > self.known;
+        if came < wished {
+            if came <= 1 {
+                self.micros = SHORT;
+            } else if self.micros < LONG {
+                // They may be still coming.
+                self.micros *= 2;
+                if !asked {
+                    return;
+                }
+            }
+        }
         if came > self.known {
             // There may be still more.
             (self.known, self.pause) = (came.min(self.depth), if asked { 0 } else { self.pause });
@@ -70,54 +101,98 @@ impl Gather {
 mod tests {
     use super::*;
 
-    /// Users with so many requests under way, of which the worker finds at most `each` if it waits for one: how many
-    /// entries so many requests take, and in how many of these it waited in vain.
-    fn entries(gather: &mut Gather, under_way: usize, each: usize, requests: usize) -> (usize, usize) {
-        let (mut done, mut entries, mut vain) = (0, 0, 0);
+    /// Users with so many requests under way.
+    struct Users {
+        under_way: usize,
+        /// How many of them the worker finds at most if it waits for one.
+        at_once: usize,
+        /// Microseconds between two requests.
+        apart: u32,
+    }
+
+    /// What a number of requests took.
+    struct Took {
+        entries: usize,
+        /// Those that waited in vain.
+        vain: usize,
+        /// Microseconds that they waited in vain, in sum.
+        micros: u64,
+    }
+
+    fn took(gather: &mut Gather, users: &Users, requests: usize) -> Took {
+        let (mut done, mut took) = (0, Took { entries: 0, vain: 0, micros: 0 });
         while done < requests {
-            let wished = gather.wish();
-            let came = wished.max(each).min(under_way);
-            vain += usize::from(came < wished);
-            gather.came(wished, came);
-            (done, entries) = (done + came, entries + 1);
+            let wish = gather.wish();
+            let in_time = (wish.micros / users.apart) as usize + 1;
+            let came = wish.requests.min(in_time).max(users.at_once).min(users.under_way);
+            if came < wish.requests {
+                took.vain += 1;
+                took.micros += u64::from(wish.micros);
+            }
+            gather.came(wish.requests, came);
+            done += came;
+            took.entries += 1;
         }
-        (entries, vain)
+        took
     }
 
     #[test]
     fn half_of_what_is_under_way_comes_at_once() {
         let mut gather = Gather::new(128);
-        let (all, vain) = entries(&mut gather, 32, 2, 100_000);
-        assert!(all < 100_000 / 15, "{all} entries");
-        assert!(vain < 20, "{vain} in vain");
-        assert_eq!(gather.wish(), 16, "half of it");
+        let all = took(&mut gather, &Users { under_way: 32, at_once: 2, apart: 1 }, 100_000);
+        assert!(all.entries < 100_000 / 15, "{} entries", all.entries);
+        assert!(all.vain < 20, "{} in vain", all.vain);
+        assert_eq!(gather.wish().requests, 16, "half of it");
     }
 
     #[test]
-    fn one_request_at_a_time_waits_seldom() {
+    fn one_request_at_a_time_waits_seldom_and_shortly() {
         let mut gather = Gather::new(128);
-        let (_, vain) = entries(&mut gather, 1, 1, 100_000);
-        assert!((8..40).contains(&vain), "{vain} in vain");
+        let all = took(&mut gather, &Users { under_way: 1, at_once: 1, apart: 1 }, 100_000);
+        assert!((8..40).contains(&all.vain), "{} in vain", all.vain);
+        assert_eq!(all.micros, all.vain as u64 * u64::from(SHORT));
+    }
+
+    #[test]
+    fn three_at_a_time_wait_seldom() {
+        let mut gather = Gather::new(128);
+        let all = took(&mut gather, &Users { under_way: 3, at_once: 1, apart: 5 }, 100_000);
+        assert!(all.micros < 100_000, "{} us for 100,000 requests", all.micros);
     }
 
     #[test]
     fn users_that_leave_are_waited_for_once() {
         let mut gather = Gather::new(128);
-        entries(&mut gather, 64, 1, 10_000);
-        let (_, vain) = entries(&mut gather, 1, 1, 1000);
-        assert!(vain <= 8, "{vain} in vain");
+        took(&mut gather, &Users { under_way: 64, at_once: 1, apart: 1 }, 10_000);
+        let left = took(&mut gather, &Users { under_way: 1, at_once: 1, apart: 1 }, 1000);
+        assert!(left.vain <= 8, "{} in vain", left.vain);
+        took(&mut gather, &Users { under_way: 64, at_once: 1, apart: 1 }, 10_000);
+        let few = took(&mut gather, &Users { under_way: 3, at_once: 3, apart: 1 }, 1000);
+        assert!(few.micros < 10_000, "{} us", few.micros);
+    }
+
+    /// As in emulation: a processor needs as long for a request as another one for ten.
+    #[test]
+    fn slow_users_are_waited_for_longer() {
+        let mut gather = Gather::new(128);
+        let slow = Users { under_way: 32, at_once: 1, apart: 60 };
+        took(&mut gather, &slow, 10_000);
+        let all = took(&mut gather, &slow, 100_000);
+        assert!(all.entries < 100_000 / 12, "{} entries", all.entries);
+        assert!(all.vain < 100, "{} in vain", all.vain);
     }
 
     #[test]
     fn a_queue_of_one_asks_for_one() {
         let mut gather = Gather::new(1);
-        assert_eq!(entries(&mut gather, 1, 1, 1000), (1000, 0));
+        let all = took(&mut gather, &Users { under_way: 1, at_once: 1, apart: 1 }, 1000);
+        assert_eq!((all.entries, all.vain), (1000, 0));
     }
 
     #[test]
     fn a_full_queue_is_no_more_than_its_tags() {
         let mut gather = Gather::new(8);
-        entries(&mut gather, 8, 1, 1000);
-        assert_eq!(gather.wish(), 4);
+        took(&mut gather, &Users { under_way: 8, at_once: 1, apart: 1 }, 1000);
+        assert_eq!(gather.wish().requests, 4);
     }
 }

@@ -8,6 +8,7 @@ use f2fs_device::{AlignedBuf, BLOCK_SIZE};
 use crate::{
     Backend, QueueCounts,
     abi::{Descriptor, SECTORS, op},
+    gather::Wish,
     worker::{Channel, Worker},
 };
 
@@ -84,7 +85,7 @@ struct Script<I> {
 }
 
 impl<I: Iterator<Item = Rehearsed>> Channel for Script<I> {
-    fn arrive(&mut self, _wish: usize, arrived: &mut Vec<u16>) -> io::Result<()> {
+    fn arrive(&mut self, _wish: Wish, arrived: &mut Vec<u16>) -> io::Result<()> {
         while let Some(&tag) = self.free.last() {
             let Some(request) = self.requests.next() else {
                 self.is_over = true;

@@ -29,7 +29,7 @@ use zerocopy::IntoBytes;
 
 use crate::{
     abi::{DESCRIPTORS_STRIDE, Descriptor, IoCommand, data_offset, errno, io as command},
-    gather::TIME,
+    gather::Wish,
     worker::Channel,
 };
 
@@ -168,16 +168,16 @@ impl<'a> RingChannel<'a> {
         unsafe { self.ring.submission().push(&entry) }.map_err(|_| io::Error::other("the submission queue is full"))
     }
 
-    /// Tells the kernel of the pushed entries; sleeps until `wish` have completed, or one after a while, if `wish` is
-    /// not 0.
-    fn enter(&mut self, wish: usize) -> io::Result<()> {
+    /// Tells the kernel of the pushed entries; sleeps until what is wished for has completed.
+    fn enter(&mut self, wish: Wish) -> io::Result<()> {
         const GETEVENTS: u32 = 1;
         let untold = mem::take(&mut self.untold);
-        let entered = if wish > 1 && self.gathers {
-            self.ring.submitter().submit_with_args(wish, &SubmitArgs::new().min_wait_usec(TIME))
+        let entered = if wish.requests > 1 && self.gathers {
+            let longest = SubmitArgs::new().min_wait_usec(wish.micros);
+            self.ring.submitter().submit_with_args(wish.requests, &longest)
         } else {
             // SAFETY: without an argument, entering takes no pointers; the flag is `IORING_ENTER_GETEVENTS`.
-            unsafe { self.ring.submitter().enter::<()>(untold, wish.min(1) as u32, GETEVENTS, None) }
+            unsafe { self.ring.submitter().enter::<()>(untold, wish.requests.min(1) as u32, GETEVENTS, None) }
         };
         match entered {
             Ok(taken) => {
@@ -202,8 +202,8 @@ fn build(entries: u32) -> io::Result<IoUring<squeue::Entry, cqueue::Entry>> {
 }
 
 impl Channel for RingChannel<'_> {
-    fn arrive(&mut self, wish: usize, arrived: &mut Vec<u16>) -> io::Result<()> {
-        self.enter(wish.min(self.alive))?;
+    fn arrive(&mut self, wish: Wish, arrived: &mut Vec<u16>) -> io::Result<()> {
+        self.enter(Wish { requests: wish.requests.min(self.alive), ..wish })?;
         for entry in self.ring.completion() {
             let Some(tag) = self.tags.get_mut(entry.user_data() as usize) else { continue };
             match entry.result() {

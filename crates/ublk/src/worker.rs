@@ -25,7 +25,7 @@ use crate::{
     Backend, QueueCounts, ZonedBlockDevice,
     abi::{Descriptor, SECTORS, ZoneRecord, errno},
     backend::Shape,
-    gather::Gather,
+    gather::{Gather, Wish},
     translate::{Work, error_number, translate, zone_error_number},
     zone_record::record,
 };
@@ -33,10 +33,9 @@ use crate::{
 /// Where requests come from and their results go. A tag is with the worker from [`arrive`](Self::arrive) to
 /// [`commit`](Self::commit).
 pub(crate) trait Channel {
-    /// Hands over the committed answers, and appends the tags that have a request to `arrived`. If `wish` is not 0,
-    /// sleeps until there are so many, or for [`gather::TIME`](crate::gather::TIME) and until there is one, or until the
-    /// channel has ended, or for no reason.
-    fn arrive(&mut self, wish: usize, arrived: &mut Vec<u16>) -> io::Result<()>;
+    /// Hands over the committed answers, and appends the tags that have a request to `arrived`. Sleeps until there is what
+    /// is wished for, or until the channel has ended, or for no reason.
+    fn arrive(&mut self, wish: Wish, arrived: &mut Vec<u16>) -> io::Result<()>;
     /// Whether no more requests will come.
     fn has_ended(&self) -> bool;
     /// The request of a tag. It is read once: its memory is not ours.
@@ -78,10 +77,10 @@ impl<'a, C: Channel> Worker<'a, C> {
         let mut arrived = Vec::new();
         loop {
             arrived.clear();
-            let wish = if self.queue.in_flight() == 0 { self.gather.wish() } else { 0 };
+            let wish = if self.queue.in_flight() == 0 { self.gather.wish() } else { Wish::NOTHING };
             self.channel.arrive(wish, &mut arrived)?;
-            if wish != 0 {
-                self.gather.came(wish, arrived.len());
+            if wish != Wish::NOTHING {
+                self.gather.came(wish.requests, arrived.len());
             }
             self.counts.entries += 1;
             let mut answered = false;

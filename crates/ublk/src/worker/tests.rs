@@ -24,8 +24,8 @@ struct Fake {
 }
 
 impl Channel for &mut Fake {
-    fn arrive(&mut self, wish: usize, arrived: &mut Vec<u16>) -> io::Result<()> {
-        assert!(wish == 0 || self.tags.is_empty(), "it sleeps with requests in its hands");
+    fn arrive(&mut self, wish: Wish, arrived: &mut Vec<u16>) -> io::Result<()> {
+        assert!(wish == Wish::NOTHING || self.tags.is_empty(), "it sleeps with requests in its hands");
         while let (Some(&tag), false) = (self.free.last(), self.waiting.is_empty()) {
             self.free.pop();
             self.tags.insert(tag, self.waiting.pop_front().unwrap());
