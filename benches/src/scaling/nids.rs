@@ -7,11 +7,13 @@ use f2fs_sync::PlainArc;
 use super::{Subject, Work, Workload};
 use crate::filled::Filled;
 
-/// NAT blocks of the table: 455,000 node IDs.
+/// NAT blocks of the table at least: 455,000 node IDs.
 const BLOCKS: u32 = 1000;
+/// NAT blocks for each core at least: a node ID that was freed is not free again before a checkpoint, and a core does up to
+/// 4000 operations.
+const BLOCKS_EACH: u32 = 10;
 /// Free ones where they are short.
 const FEW: u32 = 300;
-const NIDS: u32 = BLOCKS * Nat::ENTRIES_PER_BLOCK as u32;
 
 /// The table.
 pub(super) struct Nids {
@@ -24,13 +26,15 @@ pub(super) struct Nids {
 impl Nids {
     pub(super) fn new(subject: &Subject, cores: usize) -> Nids {
         let short = subject.workload == Workload::NidsShort;
-        let bound = if short { NIDS - FEW } else { 3 };
-        let config = NatConfig::new(BLOCKS).policy(subject.policy);
+        let blocks = BLOCKS.max(cores as u32 * BLOCKS_EACH);
+        let nids = blocks * Nat::ENTRIES_PER_BLOCK as u32;
+        let bound = if short { nids - FEW } else { 3 };
+        let config = NatConfig::new(blocks).policy(subject.policy);
         let source = PlainArc::new(Filled { bound });
-        let nat = Nat::new(config, source, vec![0; BLOCKS as usize / 8 + 1], &[]).expect("the table is whole");
+        let nat = Nat::new(config, source, vec![0; blocks as usize / 8 + 1], &[]).expect("the table is whole");
         nat.load_all(1, &|_| {}).expect("nothing fails");
         nat.balance();
-        Nids { nat, short, stride: NIDS / cores.max(1) as u32 }
+        Nids { nat, short, stride: nids / cores.max(1) as u32 }
     }
 }
 
