@@ -44,7 +44,8 @@ fn what_was_synced_survives_a_kill() {
 /// `umount` of the system does not wait for the server, which writes the last checkpoint; the next opener does.
 #[test]
 fn what_was_unmounted_is_opened_again_at_once() {
-    let Some(mounted) = Mounted::formatted("what_was_unmounted_is_opened_again_at_once", &["--page-cache", "64M"]) else {
+    let Some(mounted) = Mounted::formatted("what_was_unmounted_is_opened_again_at_once", &["--page-cache", "64M"])
+    else {
         return;
     };
     for round in 0..5_u8 {
