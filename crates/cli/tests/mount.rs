@@ -315,3 +315,39 @@ fn a_signal_at_any_moment_leaves_no_mount() {
     mounted.mount(&[]);
     mounted.judge();
 }
+
+#[test]
+fn a_listing_has_the_directory_itself_and_the_one_above() {
+    let Some(mounted) = Mounted::new("a_listing_has_the_directory_itself_and_the_one_above", &[]) else { return };
+    fs::create_dir(mounted.path("d")).unwrap();
+    fs::write(mounted.path("d/f"), b"text").unwrap();
+    // In a small directory and in one of several requests, by `ls`, which sees no entry that has no number.
+    for count in ["3", "1003"] {
+        shell(&format!("test $(ls -a {} | wc -l) = {count}", mounted.path("d").display()));
+        shell(&format!("cd {} && touch $(seq 1000)", mounted.path("d").display()));
+    }
+    mounted.judge();
+}
+
+/// The kernel shows and uses the permissions of a file after somebody else's write as the write left them.
+#[test]
+fn set_id_bits_go_with_a_write_of_another_user() {
+    for cache in ["cache=through", "cache=writeback"] {
+        let Some(mounted) = Mounted::new("set_id_bits_go_with_a_write_of_another_user", &["allow_other", cache]) else {
+            return;
+        };
+        let f = mounted.path("f");
+        let f = f.display();
+        let other = "setpriv --reuid 1 --regid 1 --clear-groups";
+        for write in [
+            format!("{other} dd if=/dev/zero of={f} bs=1k count=1 conv=notrunc status=none"),
+            format!("{other} fallocate --punch-hole --offset 0 --length 4096 {f}"),
+        ] {
+            // Only the permissions are asked for: with the size the kernel would ask for all.
+            shell(&format!(
+                "head -c 8192 /dev/zero > {f}; chmod 6777 {f}; test $(stat -c %a {f}) = 6777; cd /; {write}; test $(stat -c %a {f}) = 777"
+            ));
+        }
+        mounted.judge();
+    }
+}
