@@ -8,11 +8,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::command;
 use common::mounted::{Mounted, is_mounted, shell};
+use f2fs::device::{AlignedBuf, BlockDevice, Request};
+use f2fs::uring::UringDevice;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags, SeekFrom as Seeking, XattrFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -348,6 +351,41 @@ fn set_id_bits_go_with_a_write_of_another_user() {
                 "head -c 8192 /dev/zero > {f}; chmod 6777 {f}; test $(stat -c %a {f}) = 6777; cd /; {write}; test $(stat -c %a {f}) = 777"
             ));
         }
+        mounted.judge();
+    }
+}
+
+/// Direct writes that are under way together, beside a reader: what the kernel caches is not older than they are.
+#[test]
+fn direct_writes_leave_nothing_old_in_the_cache() {
+    const BLOCKS: usize = 160;
+    for cache in ["cache=through", "cache=writeback", "cache=none"] {
+        let Some(mounted) = Mounted::new("direct_writes_leave_nothing_old_in_the_cache", &[cache]) else { return };
+        let path = mounted.path("f");
+        fs::write(&path, vec![0; BLOCKS * 4096]).unwrap();
+        let device = UringDevice::open(&path, f2fs::uring::OpenOptions::new()).unwrap();
+        let ended = AtomicBool::new(false);
+        let old = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    fs::read(&path).unwrap();
+                }
+            });
+            let old = (1..=100_u16).find_map(|round| {
+                let mut buf = AlignedBuf::new(BLOCKS / 40);
+                buf.as_bytes_mut().fill(round as u8);
+                let write = |at: usize| Request::write((at * (BLOCKS / 40)) as u64, buf.clone());
+                for completion in device.submit((0..40).map(write).collect()).wait() {
+                    completion.into_buf().unwrap();
+                }
+                let read = fs::read(&path).unwrap();
+                read.iter().position(|byte| *byte != round as u8).map(|at| (round, at))
+            });
+            ended.store(true, Ordering::Relaxed);
+            old
+        });
+        assert_eq!(old, None, "{cache}: round, place");
+        drop(device);
         mounted.judge();
     }
 }

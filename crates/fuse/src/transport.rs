@@ -128,7 +128,6 @@ impl Filesystem for Transport {
         let options = self.0.options();
         let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
-            | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_CACHE_SYMLINKS
             | InitFlags::FUSE_EXPORT_SUPPORT
@@ -142,7 +141,9 @@ impl Filesystem for Transport {
         wanted |= match options.cache {
             Cache::Through => InitFlags::FUSE_NO_OPEN_SUPPORT,
             Cache::WriteBack => InitFlags::FUSE_NO_OPEN_SUPPORT | InitFlags::FUSE_WRITEBACK_CACHE,
-            Cache::None => InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+            // Where the kernel caches, it would leave what it has read in front of the end of an asynchronous direct
+            // write in its cache (`fuse_aio_complete`), for good.
+            Cache::None => InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP | InitFlags::FUSE_ASYNC_DIO,
         };
         if let Err(missing) = config.add_capabilities(wanted) {
             // An older kernel does without.
