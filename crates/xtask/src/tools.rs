@@ -45,6 +45,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("runuser", "util-linux"),
     ("setpriv", "util-linux"),
     ("unshare", "util-linux"),
+    ("flock", "util-linux"),
     ("getfattr", "attr"),
     ("getfacl", "acl"),
     ("bc", "bc"),

@@ -35,7 +35,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 const LIMIT_NOT_RUN: Duration = Duration::from_secs(20);
 /// The programs that the suite needs.
 const PROGRAMS: &[&str] =
-    &["setpriv", "unshare", "xfs_io", "mkfs.xfs", "getfattr", "getfacl", "bc", "gawk", "fio", "fsck.f2fs"];
+    &["setpriv", "unshare", "flock", "xfs_io", "mkfs.xfs", "getfattr", "getfacl", "bc", "gawk", "fio", "fsck.f2fs"];
 
 pub(super) fn run(bench: &Bench, suite: &Path, quick: bool, only: &str) -> Result<()> {
     let suite = suite.canonicalize().with_context(|| format!("--xfstests {}", suite.display()))?;

@@ -40,8 +40,11 @@ mount --bind group /etc/group
 cd "$SUITE"
 ./check "$@" || true
 cd "$PLACE"
-umount scratch 2>/dev/null || true
-f2fs umount test
+for volume in test scratch; do
+    ! mountpoint -q $volume || f2fs umount $volume
+    # The suite unmounts without waiting for the server, which has the image locked until it is closed.
+    flock $volume.img true
+done
 "#;
 
 /// Where the suite runs.
@@ -66,7 +69,7 @@ impl<'a> Place<'a> {
         }
         let place = Place { bench, suite, dir, options: format!("-o allow_other,{}", how.options) };
         for name in VOLUMES {
-            process::output(Command::new(&bench.f2fs).args(["format", "--size", "8G"]).arg(place.image(name)))?;
+            process::output(Command::new(&bench.f2fs).args(["format", "--size", "3G"]).arg(place.image(name)))?;
         }
         symlink(&bench.f2fs, place.dir.join("bin/f2fs"))?;
         let helper = place.dir.join("helper/mount.fuse.f2fs");
