@@ -95,6 +95,10 @@ pub(super) const FAIL: &[(&str, &[u16])] = &[
     ("One image is mounted once; the second mount is refused", &[732]),
 ];
 
+/// Tests that are not started with `cache=through`, by the reason.
+pub(super) const TOO_LONG: &[(&str, &[u16])] =
+    &[("Three million appends of four bytes, each of which is a request", &[69])];
+
 /// The tests of a quick run: names, listings, handles, set-id bits, attributes, mappings, appends.
 pub(super) const QUICK: &[u16] = &[
     2, 5, 6, 8, 11, 13, 23, 24, 25, 28, 35, 75, 80, 84, 86, 88, 123, 126, 128, 131, 169, 193, 355, 426, 467, 471, 683,
