@@ -16,7 +16,7 @@ mod repair;
 mod results;
 mod show;
 mod ublk;
-mod umount;
+pub(crate) mod umount;
 mod zones;
 
 use std::process::ExitCode;

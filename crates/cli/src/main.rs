@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod closing;
 mod commands;
 mod error;
 mod escape;

@@ -19,6 +19,7 @@ use f2fs::volume::devices::{DevicesError, assemble};
 use f2fs_workload::shell::Quoted;
 
 use crate::args::journal::JournalChoice;
+use crate::closing::once_closed;
 use crate::error::CliError;
 use crate::image::Access;
 use crate::journal_file::JournalFile;
@@ -135,7 +136,7 @@ pub(crate) fn open_plain(image: &Path, read_only: bool, how: OpenOptions) -> Res
         let options = f2fs::pmem::OpenOptions::new().read_only(read_only);
         return Ok(PmemDevice::open(image, options).map_err(|error| cannot_map(&error))?);
     }
-    f2fs::uring::open(image, how.read_only(read_only)).map_err(|error| cannot_open(&error))
+    once_closed(image, || f2fs::uring::open(image, how.read_only(read_only))).map_err(|error| cannot_open(&error))
 }
 
 /// Makes a file of so many bytes, and opens it.

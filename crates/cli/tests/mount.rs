@@ -8,11 +8,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::command;
 use common::mounted::{Mounted, is_mounted, shell};
+use f2fs::device::{AlignedBuf, BlockDevice, Request};
+use f2fs::uring::UringDevice;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags, SeekFrom as Seeking, XattrFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -314,4 +317,75 @@ fn a_signal_at_any_moment_leaves_no_mount() {
     }
     mounted.mount(&[]);
     mounted.judge();
+}
+
+#[test]
+fn a_listing_has_the_directory_itself_and_the_one_above() {
+    let Some(mounted) = Mounted::new("a_listing_has_the_directory_itself_and_the_one_above", &[]) else { return };
+    fs::create_dir(mounted.path("d")).unwrap();
+    fs::write(mounted.path("d/f"), b"text").unwrap();
+    // In a small directory and in one of several requests, by `ls`, which sees no entry that has no number.
+    for count in ["3", "1003"] {
+        shell(&format!("test $(ls -a {} | wc -l) = {count}", mounted.path("d").display()));
+        shell(&format!("cd {} && touch $(seq 1000)", mounted.path("d").display()));
+    }
+    mounted.judge();
+}
+
+/// The kernel shows and uses the permissions of a file after somebody else's write as the write left them.
+#[test]
+fn set_id_bits_go_with_a_write_of_another_user() {
+    for cache in ["cache=through", "cache=writeback"] {
+        let Some(mounted) = Mounted::new("set_id_bits_go_with_a_write_of_another_user", &["allow_other", cache]) else {
+            return;
+        };
+        let f = mounted.path("f");
+        let f = f.display();
+        let other = "setpriv --reuid 1 --regid 1 --clear-groups";
+        for write in [
+            format!("{other} dd if=/dev/zero of={f} bs=1k count=1 conv=notrunc status=none"),
+            format!("{other} fallocate --punch-hole --offset 0 --length 4096 {f}"),
+        ] {
+            // Only the permissions are asked for: with the size the kernel would ask for all.
+            shell(&format!(
+                "head -c 8192 /dev/zero > {f}; chmod 6777 {f}; test $(stat -c %a {f}) = 6777; cd /; {write}; test $(stat -c %a {f}) = 777"
+            ));
+        }
+        mounted.judge();
+    }
+}
+
+/// Direct writes that are under way together, beside a reader: what the kernel caches is not older than they are.
+#[test]
+fn direct_writes_leave_nothing_old_in_the_cache() {
+    const BLOCKS: usize = 160;
+    for cache in ["cache=through", "cache=writeback", "cache=none"] {
+        let Some(mounted) = Mounted::new("direct_writes_leave_nothing_old_in_the_cache", &[cache]) else { return };
+        let path = mounted.path("f");
+        fs::write(&path, vec![0; BLOCKS * 4096]).unwrap();
+        let device = UringDevice::open(&path, f2fs::uring::OpenOptions::new()).unwrap();
+        let ended = AtomicBool::new(false);
+        let old = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    fs::read(&path).unwrap();
+                }
+            });
+            let old = (1..=100_u16).find_map(|round| {
+                let mut buf = AlignedBuf::new(BLOCKS / 40);
+                buf.as_bytes_mut().fill(round as u8);
+                let write = |at: usize| Request::write((at * (BLOCKS / 40)) as u64, buf.clone());
+                for completion in device.submit((0..40).map(write).collect()).wait() {
+                    completion.into_buf().unwrap();
+                }
+                let read = fs::read(&path).unwrap();
+                read.iter().position(|byte| *byte != round as u8).map(|at| (round, at))
+            });
+            ended.store(true, Ordering::Relaxed);
+            old
+        });
+        assert_eq!(old, None, "{cache}: round, place");
+        drop(device);
+        mounted.judge();
+    }
 }

@@ -41,6 +41,25 @@ fn what_was_synced_survives_a_kill() {
     mounted.judge();
 }
 
+/// `umount` of the system does not wait for the server, which writes the last checkpoint; the next opener does.
+#[test]
+fn what_was_unmounted_is_opened_again_at_once() {
+    let Some(mounted) = Mounted::formatted("what_was_unmounted_is_opened_again_at_once", &["--page-cache", "64M"])
+    else {
+        return;
+    };
+    for round in 0..5_u8 {
+        mounted.mount(&[]);
+        fs::write(mounted.path("f"), vec![round; 32 << 20]).unwrap();
+        shell(&format!("umount {}", mounted.dir.display()));
+        assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/f")).as_bytes(), vec![round; 32 << 20]);
+        mounted.mount(&[]);
+        shell(&format!("umount {}", mounted.dir.display()));
+    }
+    mounted.mount(&[]);
+    mounted.judge();
+}
+
 /// With a journal in each of its modes: files, a renamed one, a directory.
 #[test]
 fn what_was_synced_into_a_journal_survives_a_kill() {

@@ -110,6 +110,33 @@ impl FileSystem {
     }
 }
 
+/// A reference by number.
+impl FileSystem {
+    /// A reference to the inode of a number, for those who have kept nothing but the number, as handles of a file in a
+    /// network file system do. The number may be another file's by now: [`Metadata::generation`] tells.
+    ///
+    /// No name holds the inode meanwhile. So this waits until no operation is under way on the volume.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`] if no inode has the number, or if it has no name left and nobody has it open;
+    /// [`FsError::Volume`].
+    pub fn inode(&self, ino: Nid) -> Result<InodeRef, FsError> {
+        let core = self.core_ref();
+        // An inode is made in one operation, and goes in the one that takes its number back.
+        let _alone = core.volume.alone();
+        if !core.volume.nodes().is_inode(ino)? {
+            return Err(FsError::NotFound);
+        }
+        let inode = core.inode(ino)?;
+        let unused = inode.life.lock().opens == 0;
+        if unused && inode.node.read().inode().i_links.get() == 0 {
+            return Err(FsError::NotFound);
+        }
+        // One whose last handle goes now is freed from here on, and cannot be opened.
+        Ok(InodeRef::new(Handle::open(core.clone(), inode)?))
+    }
+}
+
 impl InodeRef {
     fn new(handle: Handle) -> InodeRef {
         InodeRef { seen: handle.inode.seen_errors(), handle }

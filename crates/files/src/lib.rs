@@ -213,6 +213,7 @@ pub use temperature::{Temperature, WriteHint};
 pub use view::VolumeView;
 pub use xattr::Xattr;
 
+pub use f2fs_format::Nid;
 pub use f2fs_format::compression::Compression;
 pub use f2fs_format::encryption::EncryptionPolicy;
 pub use f2fs_format::xattr::SetMode;

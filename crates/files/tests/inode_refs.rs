@@ -9,7 +9,7 @@ use std::thread;
 
 use f2fs_device::MemoryDevice;
 use f2fs_files::{
-    FileKind, FileSystem, FsError, InodeRef, NewFile, Options, RenameMode, SetAttributes, SetMode, SetTimes, Time,
+    FileKind, FileSystem, FsError, InodeRef, NewFile, Nid, Options, RenameMode, SetAttributes, SetMode, SetTimes, Time,
 };
 
 fn device() -> Arc<MemoryDevice> {
@@ -201,4 +201,82 @@ fn attributes_keep_the_time_of_a_directorys_last_change() {
     fs.close().unwrap();
     let stat = FileSystem::open(device.clone(), options()).unwrap().metadata("/d").unwrap();
     assert_eq!((stat.modified.seconds, stat.changed.seconds), (6, 5000));
+}
+
+#[test]
+fn an_inode_is_found_by_its_number_as_long_as_it_has_a_name() {
+    let device = device();
+    let (plain, large, dir, fork) = {
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        let root = fs.root().unwrap();
+        let dir = root.create("d", &directory()).unwrap();
+        let plain = dir.create("plain", &file()).unwrap();
+        root.link("other", &plain).unwrap();
+        dir.remove_file("plain").unwrap();
+        let large = root.create("large", &file()).unwrap();
+        large.open_file().unwrap().set_len(1 << 30).unwrap();
+        large.open_file().unwrap().write_at(&[1; 4096], (1 << 30) - 4096).unwrap();
+        let numbers = (plain.ino(), large.ino(), dir.ino());
+        drop((plain, large, dir, root));
+        let after = fs.root().unwrap().create("after", &file()).unwrap().ino();
+        fs.close().unwrap();
+        (numbers.0, numbers.1, numbers.2, after)
+    };
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    assert_eq!(fs.inode(plain).unwrap().metadata().unwrap().links, 1);
+    assert_eq!(fs.inode(dir).unwrap().kind(), FileKind::Directory);
+    assert_eq!(fs.inode(fs.root().unwrap().ino()).unwrap().kind(), FileKind::Directory);
+    // The nodes of the large file have numbers, and are no inodes; neither are those of the volume's own, nor free ones.
+    let nodes = (large.0 + 1..fork.0).map(Nid);
+    let others = [0, 1, 2, fork.0 + 50, u32::MAX].map(Nid);
+    assert!(fork.0 > large.0 + 1, "no node of the large file lies between");
+    for number in nodes.chain(others) {
+        assert!(matches!(fs.inode(number), Err(FsError::NotFound)), "{number:?}");
+    }
+    // Without a name it is found while somebody has it open.
+    let open = fs.inode(plain).unwrap();
+    fs.root().unwrap().remove_file("other").unwrap();
+    assert_eq!(fs.inode(plain).unwrap().metadata().unwrap().links, 0);
+    drop(open);
+    assert!(matches!(fs.inode(plain), Err(FsError::NotFound)));
+    fs.close().unwrap();
+}
+
+#[test]
+fn inodes_come_and_go_beside_look_ups_by_number() {
+    let fs = FileSystem::open(device(), Options::new()).unwrap();
+    let first = fs.root().unwrap().create("first", &file()).unwrap().ino();
+    let (ended, last) = (AtomicBool::new(false), AtomicI64::new(first.0.into()));
+    let mut found = 0;
+    thread::scope(|scope| {
+        for maker in 0..2 {
+            let (root, ended, last) = (fs.root().unwrap(), &ended, &last);
+            scope.spawn(move || {
+                let name = format!("f{maker}");
+                while !ended.load(Relaxed) {
+                    let made = root.create(&name, &file()).unwrap();
+                    last.store(made.ino().0.into(), Relaxed);
+                    made.open_file().unwrap().write_at(b"text", 0).unwrap();
+                    drop(made);
+                    root.remove_file(&name).unwrap();
+                }
+            });
+        }
+        for round in 0..20_000 {
+            // One that was just made, or the next one of the same thread.
+            let number = Nid(last.load(Relaxed) as u32 + round % 2);
+            match fs.inode(number) {
+                // A reference keeps it, whatever becomes of its name.
+                Ok(inode) => {
+                    found += 1;
+                    assert!(inode.metadata().unwrap().links <= 1);
+                }
+                Err(error) => assert!(matches!(error, FsError::NotFound), "{error}"),
+            }
+        }
+        ended.store(true, Relaxed);
+    });
+    assert!(found > 0);
+    assert_eq!(fs.statfs().valid_inodes, 2);
+    fs.close().unwrap();
 }

@@ -105,8 +105,11 @@ impl Mount {
         let acl = config.acl;
         let (place, connection) = Place::mount(dir, &options).map_err(MountError::Refused)?;
         let placed = Placed(Arc::new(place));
-        let transport = Transport(Mounted::new(fs, options)?);
-        let session = Session::from_fd(transport, connection, acl, config).map_err(MountError::Refused)?;
+        let mounted = Mounted::new(fs, options)?;
+        let kernel = mounted.kernel();
+        let session = Session::from_fd(Transport(mounted), connection, acl, config).map_err(MountError::Refused)?;
+        // It is new, so nothing is there yet.
+        let _ = kernel.set(Box::new(session.notifier()));
         let checkpoints = every.map(|every| Checkpoints::new(fs.clone(), every));
         Ok(Mount { placed, session, checkpoints })
     }

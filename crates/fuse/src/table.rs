@@ -113,6 +113,17 @@ impl Table {
         new
     }
 
+    /// Counts that the kernel is told once more of an inode that it was told of before, if it has not given all back.
+    pub(crate) fn tell_again(&self, number: u64) -> Option<Arc<Known>> {
+        if number == ROOT {
+            return Some(self.root.clone());
+        }
+        let shard = self.shard(number).read();
+        let known = shard.get(&number)?;
+        known.told.fetch_add(1, Ordering::Relaxed);
+        Some(known.clone())
+    }
+
     /// Takes back `count` times of telling. With the last one the reference goes, and a file without a name with it.
     pub(crate) fn forget(&self, number: u64, count: u64) {
         if number == ROOT {

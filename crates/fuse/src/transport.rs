@@ -20,14 +20,14 @@ use f2fs_device::AlignedBuf;
 use f2fs_files::{AllocateFlags, FileKind, FsError, Metadata, RenameMode, SetMode, Time};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
     ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use crate::attributes::{attr, decode, file_type, nothing};
 use crate::caller::Caller;
 use crate::options::Cache;
-use crate::volume::{Change, Mounted, Read, now};
+use crate::volume::{Change, Kernel, Mounted, Read, now};
 
 /// How long the kernel keeps names and attributes: nobody else changes the volume.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -92,6 +92,14 @@ impl Transport {
     }
 }
 
+impl Kernel for Notifier {
+    fn forget_attributes(&self, number: u64) {
+        // A negative offset: attributes alone, and no contents, whose pages other threads may have locked. It fails if
+        // the kernel has forgotten the inode.
+        let _ = self.inval_inode(INodeNo(number), -1, 0);
+    }
+}
+
 fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid(), pid: request.pid() }
 }
@@ -120,7 +128,6 @@ impl Filesystem for Transport {
         let options = self.0.options();
         let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
-            | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_CACHE_SYMLINKS
             | InitFlags::FUSE_EXPORT_SUPPORT
@@ -134,7 +141,9 @@ impl Filesystem for Transport {
         wanted |= match options.cache {
             Cache::Through => InitFlags::FUSE_NO_OPEN_SUPPORT,
             Cache::WriteBack => InitFlags::FUSE_NO_OPEN_SUPPORT | InitFlags::FUSE_WRITEBACK_CACHE,
-            Cache::None => InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+            // Where the kernel caches, it would leave what it has read in front of the end of an asynchronous direct
+            // write in its cache (`fuse_aio_complete`), for good.
+            Cache::None => InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP | InitFlags::FUSE_ASYNC_DIO,
         };
         if let Err(missing) = config.add_capabilities(wanted) {
             // An older kernel does without.
@@ -314,7 +323,7 @@ impl Filesystem for Transport {
 
     fn write(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
@@ -324,8 +333,8 @@ impl Filesystem for Transport {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let drop_privileges = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        match self.run(|volume| volume.write(ino.0, data, offset, drop_privileges)) {
+        let by = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID).then(|| caller(request));
+        match self.run(|volume| volume.write(ino.0, data, offset, by)) {
             Ok(written) => reply.written(written as u32),
             Err(error) => reply.error(error),
         }
@@ -374,6 +383,7 @@ impl Filesystem for Transport {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
+        let mut empty = true;
         let listed = self.run(|volume| {
             let mut from = offset;
             loop {
@@ -382,21 +392,28 @@ impl Filesystem for Transport {
                 from = last.next;
                 for entry in entries {
                     let number = volume.entry_number(&entry);
+                    // The kernel counts no look-up of these two. Programs do not see an entry with the number 0.
                     let dots = matches!(entry.name.as_slice(), b"." | b"..");
-                    // The kernel counts no look-up of these two, nor of an entry without attributes.
-                    let told = if dots { None } else { volume.lookup(ino.0, &entry.name).ok() };
-                    let shown = match &told {
-                        Some(data) => self.attr(data),
-                        None => FileAttr { kind: file_type(entry.kind.unwrap_or(FileKind::Regular)), ..nothing() },
+                    let (shown, generation) = if dots {
+                        let kind = file_type(FileKind::Directory);
+                        (FileAttr { ino: INodeNo(number), kind, ..nothing() }, Generation(0))
+                    } else {
+                        match volume.lookup(ino.0, &entry.name) {
+                            Ok(data) => (self.attr(&data), Generation(data.generation.into())),
+                            // It went a moment ago.
+                            Err(FsError::NotFound) => continue,
+                            // It is told when nothing in front of it is, with the next request.
+                            Err(error) => return if empty { Err(error) } else { Ok(()) },
+                        }
                     };
-                    let generation = Generation(told.map_or(0, |data| data.generation.into()));
                     let name = OsStr::from_bytes(&entry.name);
                     if reply.add(INodeNo(number), entry.next, name, &KEPT, &shown, generation) {
-                        if told.is_some() {
+                        if !dots {
                             volume.forget(number, 1);
                         }
                         return Ok(());
                     }
+                    empty = false;
                 }
             }
         });

@@ -2,12 +2,14 @@
 //!
 //! No locks of its own; the table of inodes and the streams have some.
 
+use std::fmt::Debug;
+
 use f2fs_device::{AlignedBuf, BLOCK_SIZE};
 use f2fs_files::{
-    AllocateFlags, DeviceNumber, DirEntry, FileKind, FileSystem, FsError, InodeRef, Metadata, NewFile, RenameMode,
+    AllocateFlags, DeviceNumber, DirEntry, FileKind, FileSystem, FsError, InodeRef, Metadata, NewFile, Nid, RenameMode,
     SetAttributes, SetMode, Time,
 };
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, OnceLock};
 
 use crate::acl;
 use crate::caller::Caller;
@@ -26,6 +28,12 @@ pub(crate) struct Change {
     pub(crate) attributes: SetAttributes,
 }
 
+/// What the kernel is told without having asked.
+pub(crate) trait Kernel: Debug + Send + Sync {
+    /// It asks for the attributes of this inode before it uses them again.
+    fn forget_attributes(&self, number: u64);
+}
+
 /// A mounted volume.
 #[derive(Debug)]
 pub(crate) struct Mounted {
@@ -33,6 +41,7 @@ pub(crate) struct Mounted {
     table: Table,
     streams: Streams,
     options: MountOptions,
+    kernel: Arc<OnceLock<Box<dyn Kernel>>>,
 }
 
 /// What was read.
@@ -46,7 +55,13 @@ pub(crate) enum Read {
 
 impl Mounted {
     pub(crate) fn new(fs: &FileSystem, options: MountOptions) -> Result<Mounted, FsError> {
-        Ok(Mounted { fs: fs.clone(), table: Table::new(fs.root()?), streams: Streams::default(), options })
+        let (table, streams) = (Table::new(fs.root()?), Streams::default());
+        Ok(Mounted { fs: fs.clone(), table, streams, options, kernel: Arc::default() })
+    }
+
+    /// Where to set whom to tell of attributes that change in a request whose answer has none.
+    pub(crate) fn kernel(&self) -> Arc<OnceLock<Box<dyn Kernel>>> {
+        self.kernel.clone()
     }
 
     pub(crate) fn options(&self) -> &MountOptions {
@@ -88,7 +103,27 @@ impl Mounted {
     }
 
     pub(crate) fn lookup(&self, parent: u64, name: &[u8]) -> Result<Metadata, FsError> {
+        if name == b"." {
+            return self.again(parent);
+        }
         self.told(self.get(parent)?.inode.lookup(name)?)
+    }
+
+    /// The inode of a number that the kernel has given back, and of which somebody has kept a handle
+    /// (`open_by_handle_at`, an export by NFS). Nobody has it open: then the kernel would not ask.
+    fn again(&self, number: u64) -> Result<Metadata, FsError> {
+        let data = match self.table.tell_again(number) {
+            Some(known) => self.shown(&known.inode).inspect_err(|_| self.table.forget(number, 1))?,
+            None => {
+                let ino = u32::try_from(number).map_err(|_| FsError::NotFound)?;
+                self.told(self.fs.inode(Nid(ino))?)?
+            }
+        };
+        if data.links == 0 {
+            self.table.forget(number, 1);
+            return Err(FsError::NotFound);
+        }
+        Ok(data)
     }
 
     pub(crate) fn forget(&self, number: u64, count: u64) {
@@ -110,7 +145,7 @@ impl Mounted {
         }
         let owner = attributes.uid.is_some() || attributes.gid.is_some();
         if attributes.permissions.is_none() && (owner || change.size.is_some() && caller.uid != 0) {
-            attributes.permissions = without_privileges(&inode.metadata()?);
+            attributes.permissions = without_privileges(&inode.metadata()?, caller);
         }
         if owner {
             self.drop_capabilities(inode)?;
@@ -128,10 +163,14 @@ impl Mounted {
         self.shown(inode)
     }
 
-    /// Takes set-id bits and capabilities from a file that somebody writes to.
-    fn drop_privileges(&self, inode: &InodeRef) -> Result<(), FsError> {
-        if let Some(permissions) = without_privileges(&inode.metadata()?) {
+    /// Takes set-id bits and capabilities from a file that somebody writes to. The kernel would go on to run the file
+    /// with the rights that it had, because the answer to a write has no permissions.
+    fn drop_privileges(&self, caller: Caller, inode: &InodeRef) -> Result<(), FsError> {
+        if let Some(permissions) = without_privileges(&inode.metadata()?, caller) {
             inode.set_attributes(&SetAttributes::default().permissions(Some(permissions)))?;
+            if let Some(kernel) = self.kernel.get() {
+                kernel.forget_attributes(self.table.number(inode.ino().0.into()));
+            }
         }
         self.drop_capabilities(inode)
     }
@@ -266,10 +305,11 @@ impl Mounted {
         Ok(())
     }
 
-    pub(crate) fn write(&self, number: u64, buf: &[u8], offset: u64, drop_privileges: bool) -> Result<usize, FsError> {
+    /// Writes; `by`: somebody who may not write to a file that has privileges without taking them.
+    pub(crate) fn write(&self, number: u64, buf: &[u8], offset: u64, by: Option<Caller>) -> Result<usize, FsError> {
         let known = self.get(number)?;
-        if drop_privileges {
-            self.drop_privileges(&known.inode)?;
+        if let Some(caller) = by {
+            self.drop_privileges(caller, &known.inode)?;
         }
         let written = known.file()?.write_at(buf, offset);
         // Also behind an error, which may leave a part of it.
@@ -309,7 +349,7 @@ impl Mounted {
         known.stream.changed();
         allocated?;
         // The kernel says of a write whether it takes the privileges, but not here.
-        if caller.uid != 0 { self.drop_privileges(&known.inode) } else { self.drop_capabilities(&known.inode) }
+        if caller.uid != 0 { self.drop_privileges(caller, &known.inode) } else { self.drop_capabilities(&known.inode) }
     }
 
     /// The first byte at or behind `offset` that is data, or that is in a hole; `None` behind the end of the file.
@@ -378,10 +418,10 @@ impl Mounted {
 }
 
 /// The permissions of a regular file without set-id bits, if it has any.
-fn without_privileges(data: &Metadata) -> Option<u16> {
+fn without_privileges(data: &Metadata, caller: Caller) -> Option<u16> {
     let mut left = data.permissions & !0o4000;
-    // Without the group's right to execute the bit means something else.
-    if left & 0o010 != 0 {
+    // Without the group's right to execute the bit means something else. It is left to those who could set it.
+    if left & 0o010 != 0 || left & 0o2000 != 0 && caller.uid != 0 && !caller.is_in(data.gid) {
         left &= !0o2000;
     }
     (data.kind == FileKind::Regular && left != data.permissions).then_some(left)

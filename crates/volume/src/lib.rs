@@ -137,7 +137,7 @@ pub use journaling::{BoundName, FoundJournal, JournaledNodes, Journaling};
 pub use nids::Nids;
 pub use node::{Node, NodeRead, NodeWrite};
 pub use nodes::{NewNode, Nodes};
-pub use op::{Op, ReadOp};
+pub use op::{Alone, Op, ReadOp};
 pub use options::{FsyncMode, VolumeOptions};
 pub use orphans::OrphanRoom;
 pub use recovery::{ChainNode, Recovery};

@@ -45,6 +45,21 @@ impl Nodes<'_> {
         Ok(Node { page: self.keep_read(NodePage::new(block))? })
     }
 
+    /// Whether a NID, which may be any number, is that of an inode that is there.
+    ///
+    /// # Errors
+    /// [`VolumeError`] if the block of the NAT cannot be read.
+    pub fn is_inode(self, nid: Nid) -> Result<bool, VolumeError> {
+        if nid < self.0.geometry.root_ino || nid.0 >= self.0.geometry.max_nid() {
+            return Ok(false);
+        }
+        if let Some(page) = self.0.store.get(nid) {
+            return Ok(page.ino == nid);
+        }
+        let entry = self.0.nat.get(nid)?;
+        Ok(self.0.geometry.in_main(entry.addr) && entry.ino == nid)
+    }
+
     /// Puts a node that was read into the cache, unless it was freed meanwhile: [`remove`](Self::remove)
     /// frees the NID first and empties the cache then. So a thread that puts a node in and still finds its address is
     /// in time.

@@ -19,7 +19,7 @@
 use core::fmt;
 use std::thread::panicking;
 
-use f2fs_sync::GateGuard;
+use f2fs_sync::{ClosedGate, GateGuard};
 
 use crate::VolumeError;
 use crate::stop_cause::StopCause;
@@ -106,7 +106,20 @@ pub struct ReadOp<'a> {
     _gate: GateGuard<'a>,
 }
 
+/// Keeps all operations away, those that only read as well.
+#[derive(Debug)]
+pub struct Alone<'a> {
+    _closed: ClosedGate<'a>,
+}
+
 impl Volume {
+    /// Waits until no operation is under way, and lets none begin while the guard lives. A thread in an operation of its
+    /// own must not call it.
+    #[must_use]
+    pub fn alone(&self) -> Alone<'_> {
+        Alone { _closed: self.gate.close() }
+    }
+
     /// Begins an operation that changes the volume. Waits while a checkpoint freezes.
     ///
     /// # Errors

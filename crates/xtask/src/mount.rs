@@ -14,6 +14,7 @@ mod postgres;
 mod programs;
 mod stress;
 mod volume;
+mod xfstests;
 
 use std::path::{Path, PathBuf};
 
@@ -48,12 +49,15 @@ pub(crate) struct Args {
     /// Files of each row of the peers.
     #[arg(long, default_value_t = 15_000, value_name = "NUMBER")]
     files: u64,
-    /// Only rows of the peers with this in their names.
+    /// Only rows of the peers, or tests of xfstests, with this in their names.
     #[arg(long, default_value = "", value_name = "NAME")]
     only: String,
     /// The directory that is copied into a mount and back.
     #[arg(long, default_value = "/usr/share", value_name = "DIR")]
     tree: PathBuf,
+    /// The directory in which xfstests was built. Its tests run only with this.
+    #[arg(long, value_name = "DIR")]
+    xfstests: Option<PathBuf>,
     /// Mount with this command `f2fs`, instead of one that is built now.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -75,6 +79,8 @@ enum Judge {
     Postgres,
     /// Work with git, sqlite3, tar, rsync and cargo.
     Programs,
+    /// xfstests: what the kernel's file systems are held to. Runs only where it is built (`--xfstests DIR`).
+    Xfstests,
     /// Rates beside those of a pass-through above ext4. Runs only if it is named.
     Peers,
 }
@@ -126,6 +132,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if wanted(Judge::Programs) {
         let tree = if args.quick { process::root().join("crates") } else { args.tree.clone() };
         programs::run(&bench, &tree, if args.quick { args.transactions.min(100) } else { args.transactions })?;
+    }
+    match &args.xfstests {
+        Some(suite) if wanted(Judge::Xfstests) => xfstests::run(&bench, suite, args.quick, &args.only)?,
+        None if args.judge == Some(Judge::Xfstests) => {
+            bail!("name the directory in which xfstests was built: --xfstests DIR");
+        }
+        _ => {}
     }
     if args.judge == Some(Judge::Peers) {
         let (rounds, files) = if args.quick { (1, args.files.min(2000)) } else { (args.rounds, args.files) };

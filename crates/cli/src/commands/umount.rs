@@ -67,6 +67,18 @@ struct Source {
     read_only: bool,
 }
 
+/// Whether an image is the source of a mount that is there.
+pub(crate) fn is_source(image: &Path) -> bool {
+    let Ok(mounts) = std::fs::read_to_string("/proc/self/mounts") else { return false };
+    let image = image.canonicalize().unwrap_or_else(|_| image.to_owned());
+    mounts.lines().any(|line| image_of(line).is_some_and(|source| source == image))
+}
+
+/// The image of a line of the list of mounts.
+fn image_of(line: &str) -> Option<PathBuf> {
+    Some(line.split(' ').next()?.replace("\\040", " ").replace("\\134", "\\").into())
+}
+
 /// The image that is mounted on a directory.
 fn source(dir: &Path) -> Option<Source> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
@@ -80,7 +92,6 @@ fn source(dir: &Path) -> Option<Source> {
         let mut fields = line.split(' ').skip(1);
         fields.next() == Some(dir.as_str()) && fields.next().is_some_and(|kind| matches!(kind, "fuse" | "fuse.f2fs"))
     })?;
-    let mut fields = line.split(' ');
-    let image = fields.next()?.replace("\\040", " ").replace("\\134", "\\").into();
-    Some(Source { image, read_only: fields.nth(2)?.split(',').any(|option| option == "ro") })
+    let read_only = line.split(' ').nth(3)?.split(',').any(|option| option == "ro");
+    Some(Source { image: image_of(line)?, read_only })
 }

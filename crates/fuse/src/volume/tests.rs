@@ -3,7 +3,7 @@
 use std::thread;
 
 use f2fs_files::Options;
-use f2fs_sync::atomic::{AtomicU8, Ordering};
+use f2fs_sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn mounted() -> (Mounted, u64) {
     let mode = 0o644 | u32::from(FileKind::Regular.to_mode());
     let made = mounted.create(CALLER, ROOT, b"f", mode, 0, None).unwrap();
     let number = mounted.number(&made);
-    mounted.write(number, &vec![0; SIZE], 0, false).unwrap();
+    mounted.write(number, &vec![0; SIZE], 0, None).unwrap();
     (mounted, number)
 }
 
@@ -47,14 +47,14 @@ fn begin(mounted: &Mounted, number: u64) {
 fn what_was_read_ahead_is_not_older_than_a_write() {
     let (mounted, number) = mounted();
     begin(&mounted, number);
-    mounted.write(number, &vec![1; STEP], 2 * STEP as u64, false).unwrap();
+    mounted.write(number, &vec![1; STEP], 2 * STEP as u64, None).unwrap();
     assert_eq!(read(&mounted, number, 2 * STEP).0, vec![1; STEP]);
 }
 
 #[test]
 fn what_was_read_ahead_is_not_older_than_a_hole() {
     let (mounted, number) = mounted();
-    mounted.write(number, &vec![1; SIZE], 0, false).unwrap();
+    mounted.write(number, &vec![1; SIZE], 0, None).unwrap();
     begin(&mounted, number);
     let flags = AllocateFlags::PUNCH_HOLE | AllocateFlags::KEEP_SIZE;
     mounted.allocate(CALLER, number, 2 * STEP as u64, STEP as u64, flags).unwrap();
@@ -64,7 +64,7 @@ fn what_was_read_ahead_is_not_older_than_a_hole() {
 #[test]
 fn what_was_read_ahead_is_not_older_than_a_cut() {
     let (mounted, number) = mounted();
-    mounted.write(number, &vec![1; SIZE], 0, false).unwrap();
+    mounted.write(number, &vec![1; SIZE], 0, None).unwrap();
     begin(&mounted, number);
     for size in [2 * STEP, SIZE] {
         let change = Change { size: Some(size as u64), ..Change::default() };
@@ -81,7 +81,7 @@ fn reads_in_order_beside_a_writer_are_not_older_than_what_it_was_told_is_written
         scope.spawn(|| {
             for round in 1..=60 {
                 for step in 0..SIZE / STEP {
-                    mounted.write(number, &[round; 4096], (step * STEP) as u64, false).unwrap();
+                    mounted.write(number, &[round; 4096], (step * STEP) as u64, None).unwrap();
                 }
                 written.store(round, Ordering::SeqCst);
             }
@@ -119,5 +119,69 @@ fn a_list_that_another_sets_takes_the_bit_of_the_group() {
         mounted.change(CALLER, number, &change).unwrap();
         mounted.set_xattr(caller, number, acl::ACCESS, &list, SetMode::Any).unwrap();
         assert_eq!(mounted.attributes(number).unwrap().permissions, left, "{caller:?}");
+    }
+}
+
+/// Counts what the kernel is told.
+#[derive(Debug)]
+struct Told(Arc<AtomicU64>);
+
+impl Kernel for Told {
+    fn forget_attributes(&self, _number: u64) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_write_of_another_takes_set_id_bits_and_the_kernel_hears_of_it() {
+    let (mounted, number) = mounted();
+    let told = Arc::new(AtomicU64::new(0));
+    mounted.kernel().set(Box::new(Told(told.clone()))).unwrap();
+    let own = rustix::process::getgid().as_raw() + 1000;
+    let in_group = Caller { uid: 1, gid: own, pid: 0 };
+    let stranger = Caller { uid: 1, gid: own + 1, pid: 0 };
+    for (caller, before, after) in [
+        (in_group, 0o6755, 0o755),
+        (in_group, 0o6745, 0o2745),
+        (stranger, 0o6745, 0o745),
+        (stranger, 0o2666, 0o666),
+        (stranger, 0o755, 0o755),
+    ] {
+        for punches in [false, true] {
+            let mut change = Change::default();
+            change.attributes.permissions = Some(before);
+            change.attributes.gid = Some(own);
+            mounted.change(CALLER, number, &change).unwrap();
+            let heard = told.load(Ordering::SeqCst);
+            if punches {
+                let flags = AllocateFlags::PUNCH_HOLE | AllocateFlags::KEEP_SIZE;
+                mounted.allocate(caller, number, 0, 4096, flags).unwrap();
+            } else {
+                mounted.write(number, b"x", 0, Some(caller)).unwrap();
+            }
+            assert_eq!(mounted.attributes(number).unwrap().permissions, after, "{before:o} {caller:?}");
+            assert_eq!(told.load(Ordering::SeqCst) - heard, u64::from(before != after));
+        }
+    }
+}
+
+#[test]
+fn an_inode_that_the_kernel_gave_back_is_found_by_its_number() {
+    let (mounted, number) = mounted();
+    let generation = mounted.attributes(number).unwrap().generation;
+    // Known: counted once more.
+    assert_eq!(mounted.lookup(number, b".").unwrap().generation, generation);
+    mounted.forget(number, 2);
+    assert!(mounted.attributes(number).is_err());
+    let found = mounted.lookup(number, b".").unwrap();
+    assert_eq!((mounted.number(&found), found.generation), (number, generation));
+    assert_eq!(mounted.attributes(number).unwrap().size, SIZE as u64);
+    assert_eq!(mounted.lookup(ROOT, b".").unwrap().kind, FileKind::Directory);
+    // Without a name it is nobody's, known or not.
+    mounted.remove_file(ROOT, b"f").unwrap();
+    assert!(matches!(mounted.lookup(number, b"."), Err(FsError::NotFound)));
+    mounted.forget(number, 1);
+    for gone in [number, 2, u64::MAX, u64::from(u32::MAX)] {
+        assert!(matches!(mounted.lookup(gone, b"."), Err(FsError::NotFound)), "{gone}");
     }
 }

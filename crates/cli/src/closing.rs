@@ -1,0 +1,56 @@
+//! Waiting for the server of a mount that was just unmounted.
+//!
+//! `umount` of the system returns when the kernel has let go of the mount. Its server writes the last checkpoint after
+//! that, with the image locked. What opens the image next waits for it, so that `umount DIR` and `f2fs mount IMAGE DIR`
+//! can follow each other, as with the kernel's file systems.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use f2fs::uring::OpenError;
+
+use crate::commands::umount::is_source;
+
+/// How long a server may take to close its volume.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Opens an image, once the server of a mount that is there no more has closed it. Whoever else has it open is an error
+/// at once.
+///
+/// # Errors
+///
+/// Those of `open`.
+pub(crate) fn once_closed<T>(image: &Path, mut open: impl FnMut() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    let begun = Instant::now();
+    loop {
+        let opened = open();
+        match &opened {
+            Err(OpenError::AlreadyOpen { holder: Some(holder), .. })
+                if begun.elapsed() < PATIENCE && serves(holder.pid) && !is_source(image) => {}
+            _ => return opened,
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Whether a process is the server of a mount, or was a moment ago.
+fn serves(pid: u32) -> bool {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = words.split(|byte| *byte == 0);
+    words.skip(1).any(|word| word == b"mount")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_a_mount_is_not_waited_for() {
+        assert!(!serves(std::process::id()));
+        assert!(!serves(0));
+    }
+}
