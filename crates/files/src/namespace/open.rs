@@ -24,8 +24,9 @@ impl<'a> Namespace<'a> {
                 return Ok(None);
             }
             let others = InodeEnds(self).open_handle(&child)?;
-            // A foreign name is one of many that mean the same: it would not be forgotten with the others.
-            if !others || parent.form.has_foreign_names() {
+            // A foreign name is one of many that mean the same: it would not be forgotten with the others. And where damage
+            // has `..` lead to a file, nobody ever takes that name away.
+            if !others || parent.form.has_foreign_names() || name == b".." {
                 return Ok(Some(Opened::Own(child)));
             }
             child.life.lock().kept += 1;

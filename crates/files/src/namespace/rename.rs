@@ -138,6 +138,8 @@ impl Namespace<'_> {
             }
         }
         let _forgotten = (self.forget(from, &source), target.as_ref().map(|target| self.forget(to, target)));
+        // A parameter would outlive it: files are closed without stripes.
+        let stripes = stripes;
         let (inode, after) = match target {
             Some(target) if target.ino == source.ino => return Ok(()),
             Some(target) if mode == RenameMode::Exchange => return self.exchange(from, to, &source, &target),

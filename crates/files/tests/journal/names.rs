@@ -289,3 +289,53 @@ fn change(fs: &FileSystem, random: &mut Random) {
         }
     }
 }
+
+/// Files that processors keep open lose their names, with handles and without; what was synced is what is left, and nothing
+/// of them is.
+#[test]
+fn files_that_are_kept_open_lose_their_names() {
+    for mode in [JournalMode::Ordered, JournalMode::Journal] {
+        for held in [false, true] {
+            for last in ["/d", "/d/f"] {
+                let (device, journal, fs) = start_in(mode);
+                fs.create_dir("/d", 0o755).unwrap();
+                fs.create_dir("/e", 0o755).unwrap();
+                for path in ["/d/a", "/d/b", "/d/c", "/e/d", "/d/e"] {
+                    let file = fs.create_file(path, 0o644).unwrap();
+                    file.write_at(&content(7, 9000), 0).unwrap();
+                    file.sync_all().unwrap();
+                }
+                fs.link("/d/e", "/e/e").unwrap();
+                let open = |path| (0..4).map(|_| fs.open_file(path).unwrap()).collect::<Vec<_>>();
+                let files: Vec<_> = ["/d/a", "/d/b", "/d/c", "/e/d", "/d/e", "/e/e"].map(open).into();
+                let files = held.then_some(files);
+                fs.remove_file("/d/a").unwrap();
+                fs.rename("/d/b", "/d/c", RenameMode::Replace).unwrap();
+                fs.rename("/d/c", "/e/d", RenameMode::Replace).unwrap();
+                fs.remove_file("/d/e").unwrap();
+                fs.create_file("/d/f", 0o644).unwrap().write_at(b"new", 0).unwrap();
+                let file = fs.open_file("/d/f").unwrap();
+                drop((fs.open_file("/d/f").unwrap(), fs.open_file("/d/f").unwrap()));
+                if last == "/d" {
+                    fs.open_dir("/d").unwrap().sync_all().unwrap();
+                } else {
+                    file.sync_all().unwrap();
+                }
+                let expected = tree(&fs);
+                let found = expected.keys().map(String::as_str).collect::<Vec<_>>();
+                assert_eq!(found, ["/", "/d", "/d/f", "/e", "/e/d", "/e/e"]);
+                if last == "/d" {
+                    assert_left(&device, &journal, mode, &expected);
+                }
+                let image = cut(&device);
+                let again = FileSystem::open(image.clone(), with_mode(&copy(&journal), mode)).unwrap();
+                assert_eq!(read(&again, "/d/f"), b"new");
+                again.close().unwrap();
+                drop(again);
+                assert_clean(&image);
+                drop((file, files));
+                fs.close().unwrap();
+            }
+        }
+    }
+}
