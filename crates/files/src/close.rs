@@ -22,10 +22,12 @@ impl Drop for Left<'_> {
     }
 }
 
-/// One uses a file no more that is kept open; the last one closes it.
+/// One uses a file no more that is kept open; the last one closes it. If the processor alone is left, the file rests.
 pub(crate) fn leave(core: &Core, kept: &KeptOpen) {
-    if kept.leave() {
-        close(core, &kept.inode, true);
+    match kept.leave() {
+        0 => close(core, &kept.inode, true),
+        1 if !panicking() => InodeEnds(core).rests(&kept.inode),
+        _ => {}
     }
 }
 

@@ -47,9 +47,17 @@ impl InodeEnds<'_> {
         Ok(life.opens - life.kept > 1)
     }
 
-    /// Closes a handle, a shared one if it was `kept`; frees the inode if it was the last one of an orphan. An error leaves the orphan to the next
-    /// open of the volume.
+    /// Closes a handle, a shared one if it was `kept`; frees the inode if it was the last one of an orphan. An error
+    /// leaves the orphan to the next open of the volume.
     pub(crate) fn close_handle(&self, inode: &Inode, kept: bool) -> Result<(), FsError> {
+        if self.end_handle(inode, kept)? {
+            self.rests(inode);
+        }
+        Ok(())
+    }
+
+    /// Ends a handle; `true` if it was the last one of a file that lives on.
+    fn end_handle(&self, inode: &Inode, kept: bool) -> Result<bool, FsError> {
         let (free, last) = {
             let mut life = inode.life.lock();
             life.opens -= 1;
@@ -63,12 +71,9 @@ impl InodeEnds<'_> {
             (orphan, last)
         };
         if free {
-            return self.free(inode);
+            self.free(inode)?;
         }
-        if last {
-            self.closed(inode);
-        }
-        Ok(())
+        Ok(last && !free)
     }
 
     /// Sets how many links an inode has left. With the last one a small inode is freed at once, any other becomes an
@@ -192,8 +197,8 @@ impl InodeEnds<'_> {
         self.free(&inode)
     }
 
-    /// The last handle of a file closes.
-    pub(crate) fn closed(&self, inode: &Inode) {
+    /// Nobody uses a file any more, but processors may keep it open.
+    pub(crate) fn rests(&self, inode: &Inode) {
         let grown = inode.list_locks();
         if grown == 0 {
             return;
@@ -201,8 +206,25 @@ impl InodeEnds<'_> {
         for ino in self.idle.list(inode.ino, grown) {
             if let Some(in_use) = self.inodes.drop_unused(ino) {
                 in_use.unlist_locks();
+                if self.forget_resting(&in_use) {
+                    drop(in_use);
+                    self.inodes.drop_unused(ino);
+                }
             }
         }
+    }
+
+    /// Has processors forget a file that only they keep open; whether any did.
+    fn forget_resting(&self, inode: &Inode) -> bool {
+        let forgotten = self.open_files.forget_resting(inode);
+        let any = !forgotten.is_empty();
+        for known in forgotten {
+            if known.value.leave() == 0 {
+                // An orphan that cannot be freed is freed by the next open of the volume.
+                let _ = self.end_handle(inode, true);
+            }
+        }
+        any
     }
 }
 

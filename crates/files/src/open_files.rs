@@ -24,7 +24,8 @@
 //!
 //! One mutex a processor, under stripes, for the moment of asking or noting; nothing else is locked under it. What is
 //! forgotten is closed without it. Files that are remembered stay open, and in memory: 64 for each processor at most
-//! ([`Remembered`]).
+//! ([`Remembered`]). Those that nobody uses count as closed where the memory of their locks is counted ([`crate::idle`]), and are forgotten when it is
+//! too much.
 
 use std::ops::Deref;
 
@@ -48,9 +49,14 @@ impl KeptOpen {
         Arc::new(KeptOpen { inode, users: CachePadded::new(AtomicU32::new(1)) })
     }
 
-    /// One uses it no more. `true`: that was the last, who has to close the file.
-    pub(crate) fn leave(&self) -> bool {
-        self.users.fetch_sub(1, Ordering::AcqRel) == 1
+    /// One uses it no more; how many are left. The last one has to close the file.
+    pub(crate) fn leave(&self) -> u32 {
+        self.users.fetch_sub(1, Ordering::AcqRel) - 1
+    }
+
+    /// Whether nobody uses it, and it is only remembered.
+    fn rests(&self) -> bool {
+        self.users.load(Ordering::Relaxed) == 1
     }
 
     /// Another one uses it, beside one who does.
@@ -104,6 +110,19 @@ impl OpenFiles {
         let file = KeptOpen::join(file);
         let old = self.0.slot().lock().put(parent, name, file);
         old.into_iter().collect()
+    }
+
+    /// Forgets the names of `inode` under which nobody uses it.
+    pub(crate) fn forget_resting(&self, inode: &Inode) -> Forgotten {
+        let mut forgotten = Vec::new();
+        if inode.remembered.load(Ordering::Relaxed) {
+            for slot in self.0.iter() {
+                // With the lock held nobody joins.
+                let rests = |file: &Arc<KeptOpen>| std::ptr::eq::<Inode>(&*file.inode, inode) && file.rests();
+                slot.lock().extract(rests, &mut forgotten);
+            }
+        }
+        forgotten
     }
 
     /// Forgets a name of `inode`, which is about to go. The caller holds the name's stripe exclusively.

@@ -106,6 +106,17 @@ impl<V> Remembered<V> {
     }
 }
 
+impl<V> Remembered<V> {
+    /// Forgets all that `goes` chooses.
+    pub(crate) fn extract(&mut self, goes: impl Fn(&V) -> bool, gone: &mut Vec<Known<V>>) {
+        for way in self.sets.iter_mut().flat_map(|set| &mut set.ways) {
+            if way.as_ref().is_some_and(|known| goes(&known.value)) {
+                gone.extend(way.take());
+            }
+        }
+    }
+}
+
 /// The set of a name in a directory. Directories that were made one after the other have numbers, and often names, that
 /// follow each other: the two must not cancel out.
 fn set_of(parent: Nid, name: &[u8]) -> usize {

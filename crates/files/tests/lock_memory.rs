@@ -39,6 +39,20 @@ fn files_that_were_read_far_behind_leave_memory() {
     assert!((FILES as i64 * 40_000..FILES as i64 * 80_000).contains(&kept), "{kept} bytes");
 }
 
+/// Files that processors keep open, after somebody had each of them open twice.
+#[test]
+fn files_that_are_kept_open_leave_memory() {
+    let fs = sparse(1 << 20);
+    let kept = left(|| {
+        (0..FILES).for_each(|number| {
+            let other = fs.open_file(format!("/{number}")).unwrap();
+            read_far(&fs, number);
+            drop(other);
+        });
+    });
+    assert!(kept < 3 * MIB, "{kept} bytes");
+}
+
 #[test]
 fn a_file_that_is_open_keeps_its_locks_and_gives_them_back_later() {
     let fs = sparse(0);

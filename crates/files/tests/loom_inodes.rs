@@ -332,3 +332,29 @@ fn a_file_leaves_memory_while_it_is_opened() {
         assert_eq!(mine.metadata().unwrap().links, 0);
     });
 }
+
+/// A file that only a processor keeps open leaves memory while it is opened again.
+#[test]
+fn a_file_that_is_kept_open_leaves_memory_while_it_is_opened() {
+    files();
+    let setup = || {
+        let small = Small::open(files());
+        let other = small.fs.open_file("/a").unwrap();
+        assert_eq!(read(&small.fs, "/a"), b"/a");
+        drop(other);
+        small
+    };
+    model::large("a_file_that_is_kept_open_leaves_memory_while_it_is_opened", 2, setup, |small| {
+        let fs = Arc::clone(&small.fs);
+        let thread = model::spawn(move || assert_eq!(read(&fs, "/b"), b"/b"));
+        let mine = small.fs.open_file("/a").unwrap();
+        thread.join().unwrap();
+        model::judge();
+        let again = small.fs.open_file("/a").unwrap();
+        small.fs.remove_file("/a").unwrap();
+        drop(again);
+        assert_eq!(mine.metadata().unwrap().links, 0);
+        drop(mine);
+        assert!(small.fs.volume().orphans().is_empty());
+    });
+}

@@ -15,16 +15,19 @@
 //! user with one request at a time waits for it in one of thousands.
 //!
 //! Users may need longer than [`SHORT`] to send half of what they keep under way. So where several came and not enough, the
-//! next entry waits twice as long, up to [`LONG`]; if fewer come in that time, too, so many are known. Where one came alone,
-//! the others have gone, and the time is short again.
+//! next entry waits twice as long, up to [`LONG`]; if fewer come in that time, too, so many are known, and the time is short
+//! again. Where many and few come in turn, that would be often in vain: each wait in vain makes the longest one shorter by an
+//! eighth, and each that was not adds a little to it.
 //!
 //! No locks: it belongs to a worker.
 
 /// How long requests that are there wait for others at first, in microseconds. A system call, the switch to another thread
 /// and its return take some five.
 const SHORT: u32 = 100;
-/// The longest that they wait.
+/// The longest that they ever wait.
 const LONG: u32 = 1600;
+/// What a wait that was not in vain adds to the longest.
+const STEP: u32 = LONG / 128;
 /// Entries between two questions: at first, and at most.
 const SOON: u32 = 16;
 const LATE: u32 = 4096;
@@ -52,6 +55,8 @@ pub(crate) struct Gather {
     depth: usize,
     /// How long an entry waits, in microseconds.
     micros: u32,
+    /// How long one may wait, in microseconds.
+    longest: u32,
     /// Entries until it asks for more.
     pause: u32,
     /// How long it pauses after the next question in vain.
@@ -60,7 +65,7 @@ pub(crate) struct Gather {
 
 impl Gather {
     pub(crate) fn new(depth: u16) -> Self {
-        Self { known: 1, depth: depth.into(), micros: SHORT, pause: SOON, next_pause: SOON }
+        Self { known: 1, depth: depth.into(), micros: SHORT, longest: LONG, pause: SOON, next_pause: SOON }
     }
 
     /// What the next entry waits for: one request at least.
@@ -73,15 +78,22 @@ impl Gather {
     /// So many came, of so many that were waited for.
     pub(crate) fn came(&mut self, wished: usize, came: usize) {
         let asked = wished > self.known;
-        if came < wished {
+        if came >= wished {
+            self.longest = (self.longest + if wished > 1 { STEP } else { 0 }).min(LONG);
+        } else {
+            if !asked {
+                self.longest = (self.longest - self.longest / 8).max(SHORT);
+            }
             if came <= 1 {
                 self.micros = SHORT;
-            } else if self.micros < LONG {
+            } else if self.micros < self.longest {
                 // They may be still coming.
-                self.micros *= 2;
+                self.micros = (self.micros * 2).min(self.longest);
                 if !asked {
                     return;
                 }
+            } else if !asked {
+                self.micros = SHORT;
             }
         }
         if came > self.known {
@@ -180,6 +192,24 @@ mod tests {
         let all = took(&mut gather, &slow, 100_000);
         assert!(all.entries < 100_000 / 12, "{} entries", all.entries);
         assert!(all.vain < 100, "{} in vain", all.vain);
+    }
+
+    /// Many and few come in turn, and nobody is on the way while few are there.
+    #[test]
+    fn bursts_are_not_waited_for_long() {
+        for (few, many) in [(2, 32), (3, 64), (1, 64)] {
+            let mut gather = Gather::new(128);
+            let mut micros = 0;
+            for entry in 0..10_000 {
+                let wish = gather.wish();
+                let came = if entry % 2 == 0 { few } else { many };
+                if came < wish.requests {
+                    micros += u64::from(wish.micros);
+                }
+                gather.came(wish.requests, came);
+            }
+            assert!(micros < 10_000 * u64::from(SHORT), "{few} and {many}: {micros} us");
+        }
     }
 
     #[test]
