@@ -173,6 +173,7 @@ impl FileSystem {
     pub fn close(&self) -> Result<(), FsError> {
         WriteBack(&self.core).write_back_ahead();
         Attachment(&self.core).end()?;
-        self.core.volume.close_with(|op| self.core.write_above(op))
+        let ahead = || self.core.dirty_directories.write_ahead(&self.core.volume);
+        self.core.volume.close_with(ahead, |op| self.core.write_above(op))
     }
 }

@@ -23,6 +23,13 @@ use crate::atomic::{AtomicU32, Ordering};
 /// # Panics
 /// If `work` does, with its panic.
 pub fn share_out<E: Send>(pieces: u32, threads: usize, work: impl Fn(u32) -> Result<(), E> + Sync) -> Result<(), E> {
+    let helpers = threads.min(pieces as usize).saturating_sub(1);
+    // A virtual core has no threads.
+    #[cfg(f2fs_manycore)]
+    let helpers = if crate::manycore::running().is_some() { 0 } else { helpers };
+    if helpers == 0 {
+        return (0..pieces).try_for_each(work);
+    }
     let next = AtomicU32::new(0);
     let run = || -> Result<(), E> {
         loop {
@@ -38,10 +45,6 @@ pub fn share_out<E: Send>(pieces: u32, threads: usize, work: impl Fn(u32) -> Res
             }
         }
     };
-    let helpers = threads.min(pieces as usize).saturating_sub(1);
-    // A virtual core has no threads.
-    #[cfg(f2fs_manycore)]
-    let helpers = if crate::manycore::running().is_some() { 0 } else { helpers };
     std::thread::scope(|scope| {
         let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(run)).collect();
         let mine = run();

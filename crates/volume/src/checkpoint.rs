@@ -22,7 +22,7 @@
 //! | Module | Its part |
 //! |---|---|
 //! | this | who writes a checkpoint, and when: the calls, the turn, the gate |
-//! | `write_ahead` | with the gate open: dirty nodes, until few are left |
+//! | `write_ahead` | with the gate open: dirty nodes, until few are left; by several threads when the volume is closed |
 //! | `freeze` | with the gate closed: nodes get their places, tables and counts are taken as they are |
 //! | `write` | with the gate open: nodes, tables, flush, pack, flush, the pack's last block |
 //! | `publish` | the checkpoint is durable: what it frees can be used |
@@ -42,6 +42,7 @@ use std::time::{Duration, Instant};
 use f2fs_sync::protocol_never;
 
 use crate::epoch::Turn;
+use crate::stop_cause::StopCause;
 use crate::write_stat::Count;
 use crate::{Need, Op, Volume, VolumeError};
 
@@ -176,7 +177,7 @@ impl Checkpoints<'_> {
         ahead: impl FnMut() -> Result<(), E>,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<CheckpointReport, E> {
-        let ahead = self.write_ahead(ahead)?;
+        let ahead = self.write_ahead(1, ahead)?;
         let begun = Instant::now();
         let mut closed = Some(self.0.gate.close());
         self.0.check_writable()?;
@@ -188,6 +189,25 @@ impl Checkpoints<'_> {
         drop(closed.take());
         let pause = begun.elapsed();
         Ok(CheckpointReport { pause, ..self.write_frozen(reason, frozen)? })
+    }
+
+    /// Writes the last checkpoint of a volume, and ends it. What is written ahead is written on all threads that the volume
+    /// may have: operations are not expected to need the processors.
+    pub(crate) fn write_last<E: From<VolumeError>>(
+        self,
+        ahead: impl FnMut() -> Result<(), E>,
+        above: impl FnOnce(&Op<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.check()?;
+        let turn = self.0.epochs.turn();
+        let ahead = self.write_ahead(self.0.threads, ahead)?;
+        let _closed = self.0.gate.close();
+        self.0.check_writable()?;
+        let op = Op::within_checkpoint(self.0);
+        above(&op)?;
+        self.write_behind_gate(Reason::Unmount, &turn, ahead)?;
+        self.0.stop_for(StopCause::Closed);
+        Ok(())
     }
 
     /// Runs `above` and then `work` with the gate closed.
@@ -205,10 +225,15 @@ impl Checkpoints<'_> {
         Ok(work(&op, &turn)?)
     }
 
-    /// Writes a checkpoint for a caller that closed the gate, of what there is: nothing is written ahead, and the layer
-    /// above has no part in it. An error stops the volume.
-    pub(crate) fn write_behind_gate(self, reason: Reason, turn: &Turn<'_>) -> Result<CheckpointReport, VolumeError> {
-        let frozen = self.freeze(turn, 0).inspect_err(|error| self.0.stop(error))?;
+    /// Writes a checkpoint for a caller that closed the gate, of what there is; `ahead` nodes were written ahead. An error
+    /// stops the volume.
+    pub(crate) fn write_behind_gate(
+        self,
+        reason: Reason,
+        turn: &Turn<'_>,
+        ahead: u64,
+    ) -> Result<CheckpointReport, VolumeError> {
+        let frozen = self.freeze(turn, ahead).inspect_err(|error| self.0.stop(error))?;
         self.write_frozen(reason, frozen)
     }
 }

@@ -81,7 +81,7 @@ impl Cleaning<'_> {
             loop {
                 let before = self.0.segments.manager()?.free_segments();
                 let victims = self.round(op, goal, &mut report)?;
-                self.0.checkpoints().write_behind_gate(Reason::Sync, turn)?;
+                self.0.checkpoints().write_behind_gate(Reason::Sync, turn, 0)?;
                 report.checkpoints += 1;
                 let after = self.0.segments.manager()?.free_segments();
                 if after >= goal || victims == 0 || after <= before {

@@ -29,7 +29,7 @@ use crate::table_source::TableSource;
 use crate::write_stat::WriteCounters;
 use crate::zones::{self, Zones};
 use crate::zoning::Zoning;
-use crate::{Allocation, Damage, Op, Reason, StopCause, Volume, VolumeError, VolumeOptions, devices, logs, sit};
+use crate::{Allocation, Damage, Op, Volume, VolumeError, VolumeOptions, devices, logs, sit};
 
 impl Volume {
     /// Opens the volume at its last checkpoint, and claims the device until the volume is closed or dropped.
@@ -116,6 +116,7 @@ impl Volume {
             recycler: f2fs_device::Recycler::new(),
             lanes: PerCore::with_slots(lanes, |_| ()),
             written: WriteCounters::new(),
+            threads: options.threads,
             claim: Mutex::new(Some(claim)),
             zoning: Zoning(zones),
             geometry,
@@ -130,21 +131,22 @@ impl Volume {
     /// # Errors
     /// As [`write_with`](crate::Checkpoints::write_with).
     pub fn close(&self) -> Result<(), VolumeError> {
-        self.close_with(|_| Ok(()))
+        self.close_with(|| Ok(()), |_| Ok(()))
     }
 
-    /// The same, for a volume that something lies on: `above` as for [`write_with`](crate::Checkpoints::write_with). No
+    /// The same, for a volume that something lies on: `ahead` and `above` as for
+    /// [`write_with`](crate::Checkpoints::write_with). Most nodes are written on [`VolumeOptions::threads`] threads. No
     /// change comes between the checkpoint and the end of the volume.
     ///
     /// # Errors
     /// As there; the volume then stays open, and the device its.
-    pub fn close_with<E: From<VolumeError>>(&self, above: impl FnOnce(&Op<'_>) -> Result<(), E>) -> Result<(), E> {
+    pub fn close_with<E: From<VolumeError>>(
+        &self,
+        ahead: impl FnMut() -> Result<(), E>,
+        above: impl FnOnce(&Op<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         if !self.read_only {
-            self.checkpoints().with_gate_closed(above, |_, turn| {
-                self.checkpoints().write_behind_gate(Reason::Unmount, turn)?;
-                self.stop_for(StopCause::Closed);
-                Ok(())
-            })?;
+            self.checkpoints().write_last(ahead, above)?;
         }
         drop(self.claim.lock().take());
         Ok(())

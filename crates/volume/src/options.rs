@@ -26,9 +26,9 @@ pub struct VolumeOptions {
     /// checkpoint; the others are dirty segments to it. By default one for each processor. A volume gets 8 at most, or one
     /// for each 32 sections of its main area if those are more; 0 is taken for 1.
     pub lanes: usize,
-    /// Threads that read the SIT when the volume is opened for writing, the opener's among them. They end before the
-    /// volume is open; small volumes need no second one. Nothing of the SIT is read when it is opened for reading. 0 is
-    /// taken for 1.
+    /// Threads that read the SIT when the volume is opened for writing, and that write nodes when it is closed, the
+    /// caller's among them. They have ended when the volume is open, or closed; small volumes need no second one, nor
+    /// do few dirty nodes. Nothing of the SIT is read when a volume is opened for reading. 0 is taken for 1.
     pub threads: usize,
     /// Whether what was synced since the last checkpoint is recovered. Without this the volume
     /// is opened at its last checkpoint.
@@ -157,7 +157,8 @@ impl VolumeOptions {
         self
     }
 
-    /// Threads that read the SIT when the volume is opened for writing, the opener's among them.
+    /// Threads that read the SIT when the volume is opened for writing, and write nodes when it is closed, the caller's
+    /// among them.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;

@@ -89,6 +89,8 @@ pub struct Volume {
     /// Maps this thread's processor to a lane: the one of each data log that its data goes to.
     pub(crate) lanes: PerCore<()>,
     pub(crate) written: WriteCounters,
+    /// Threads that work when nobody else does.
+    pub(crate) threads: usize,
     /// Keeps others from opening the device; `None` once the volume was closed.
     pub(crate) claim: Mutex<Option<Claim>>,
 }

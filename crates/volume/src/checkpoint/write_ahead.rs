@@ -26,14 +26,15 @@
 //!
 //! # Locking
 //!
-//! The thread that has the turn to write a checkpoint runs this, outside the gate. One page is locked at a time, and
-//! none while the device works.
+//! The thread that has the turn to write a checkpoint runs this, outside the gate; when the volume is closed others help it, with
+//! parts of the nodes each. One page is locked at a time, and none while the device works. The mutex on the progress of a pass is
+//! a leaf, and under it the brake is set.
 
 use f2fs_device::{BlockDevice, Request};
 use f2fs_format::summary::Summary;
 use f2fs_nat::NatError;
 use f2fs_segment::{NodeLog, Run};
-use f2fs_sync::{Arc, protocol_step};
+use f2fs_sync::{Arc, Mutex, protocol_step, share_out};
 
 use super::Checkpoints;
 use crate::VolumeError;
@@ -50,6 +51,16 @@ const PASSES: u32 = if cfg!(loom) { 1 } else { 16 };
 /// So many entries of the SIT are worth a look beforehand.
 const PREPARED: usize = 64;
 
+/// How far a pass is.
+struct Progress {
+    /// There was room for all nodes so far.
+    whole: bool,
+    /// Nodes that it has passed over.
+    past: u64,
+    /// Nodes that were written, in this pass and those before.
+    written: u64,
+}
+
 /// Operations may be slowed down until this is dropped.
 struct Braked<'a>(&'a Brake);
 
@@ -60,10 +71,14 @@ impl Drop for Braked<'_> {
 }
 
 impl Checkpoints<'_> {
-    /// Writes dirty nodes and blocks ahead, until few are left or there is no room for more. `above` does it with the
-    /// blocks of the layer above the volume. Gives how many nodes were written. The caller has the turn to write a
-    /// checkpoint. An error at a node stops the volume.
-    pub(crate) fn write_ahead<E: From<VolumeError>>(self, mut above: impl FnMut() -> Result<(), E>) -> Result<u64, E> {
+    /// Writes dirty nodes and blocks ahead, until few are left or there is no room for more, the nodes on so many
+    /// threads. `above` does it with the blocks of the layer above the volume. Gives how many nodes were written. The
+    /// caller has the turn to write a checkpoint. An error at a node stops the volume.
+    pub(crate) fn write_ahead<E: From<VolumeError>>(
+        self,
+        threads: usize,
+        mut above: impl FnMut() -> Result<(), E>,
+    ) -> Result<u64, E> {
         let _unwinding = Unwinding::new(self.0);
         let _braked = Braked(&self.0.brake);
         let mut written = 0;
@@ -72,7 +87,7 @@ impl Checkpoints<'_> {
                 break;
             }
             above()?;
-            if !self.write_nodes_ahead(pass, &mut written).inspect_err(|error| self.0.stop(error))? {
+            if !self.write_nodes_ahead(pass, threads, &mut written).inspect_err(|error| self.0.stop(error))? {
                 break;
             }
         }
@@ -85,23 +100,35 @@ impl Checkpoints<'_> {
     }
 
     /// One pass over the nodes. False: there is no room for more.
-    fn write_nodes_ahead(self, pass: u32, written: &mut u64) -> Result<bool, VolumeError> {
+    fn write_nodes_ahead(self, pass: u32, threads: usize, written: &mut u64) -> Result<bool, VolumeError> {
         let mut pages = self.0.store.take_for_ahead();
         // In order of inode and offset, so that a file's nodes lie together.
         pages.sort_unstable_by_key(|page| (page.ino, page.nid));
-        let (mut whole, mut past) = (true, 0);
-        for chunk in pages.chunks(CHUNK) {
-            whole = whole && self.write_chunk_ahead(chunk, written)?;
-            if !whole {
-                self.0.store.put_back(chunk);
-            }
-            past += chunk.len() as u64;
-            self.0.store.pass_over(chunk.len() as u64);
-            self.0.pressure.tell(&self.0.store, &self.0.segments);
-            protocol_step!("brake_left_open", self.0.brake.adjust(pass, past, self.0.store.listed()));
-        }
+        let chunks: Vec<_> = pages.chunks(CHUNK).collect();
+        let progress = Mutex::new(Progress { whole: true, past: 0, written: *written });
+        share_out(chunks.len() as u32, threads, |number| self.pass_over(pass, chunks[number as usize], &progress))?;
+        let progress = progress.into_inner();
+        *written = progress.written;
         self.0.store.keep(pages);
-        Ok(whole)
+        Ok(progress.whole)
+    }
+
+    /// The part of a pass that is about these nodes.
+    fn pass_over(self, pass: u32, chunk: &[Arc<NodePage>], progress: &Mutex<Progress>) -> Result<(), VolumeError> {
+        let mut written = 0;
+        let room = progress.lock().whole;
+        let whole = room && self.write_chunk_ahead(chunk, &mut written)?;
+        if !whole {
+            self.0.store.put_back(chunk);
+        }
+        self.0.store.pass_over(chunk.len() as u64);
+        self.0.pressure.tell(&self.0.store, &self.0.segments);
+        let mut progress = progress.lock();
+        progress.whole &= whole;
+        progress.past += chunk.len() as u64;
+        progress.written += written;
+        protocol_step!("brake_left_open", self.0.brake.adjust(pass, progress.past, self.0.store.listed()));
+        Ok(())
     }
 
     /// Writes the dirty ones of these nodes. False: there is no room for all of them.
