@@ -7,6 +7,7 @@
 //! Each round makes a new volume on a device in memory, and so many new files in directories of 1000, and closes it. Its nodes
 //! are all dirty. The numbers of threads take turns.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use clap::Parser;
 use f2fs::device::MemoryDevice;
 use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{FormatOptions, format};
-use f2fs::{FileSystem, FsError, Options};
+use f2fs::{FileSystem, Options};
 use f2fs_benches::report::machine;
 
 /// Blocks of the volume: 6 GiB.
@@ -39,7 +40,7 @@ struct Args {
     bench: bool,
 }
 
-fn main() -> Result<(), FsError> {
+fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     println!("{}", machine());
     println!("{} new files; ms until they are closed, of {} rounds", args.inodes, args.rounds);
@@ -58,7 +59,7 @@ fn main() -> Result<(), FsError> {
     Ok(())
 }
 
-fn close(inodes: u64, threads: usize) -> Result<Duration, FsError> {
+fn close(inodes: u64, threads: usize) -> Result<Duration, Box<dyn Error>> {
     let device = Arc::new(MemoryDevice::new(BLOCKS));
     let mut how = FormatOptions::default();
     how.discard = false;
