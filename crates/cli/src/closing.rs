@@ -10,13 +10,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use f2fs::uring::OpenError;
+use f2fs_workload::shell::Quoted;
 
-use crate::commands::umount::is_source;
+use crate::error::say;
+use crate::mounts;
 
 /// How long a server may take to close its volume.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Whoever waits longer is told why.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Opens an image, once the server of a mount that is there no more has closed it. Whoever else has it open is an error
 /// at once.
@@ -26,11 +30,18 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Those of `open`.
 pub(crate) fn once_closed<T>(image: &Path, mut open: impl FnMut() -> Result<T, OpenError>) -> Result<T, OpenError> {
     let begun = Instant::now();
+    let mut told = false;
     loop {
         let opened = open();
         match &opened {
             Err(OpenError::AlreadyOpen { holder: Some(holder), .. })
-                if begun.elapsed() < PATIENCE && serves(holder.pid) && !is_source(image) => {}
+                if begun.elapsed() < PATIENCE && serves(holder.pid) && !mounts::has(image) =>
+            {
+                if !told && begun.elapsed() > SOON {
+                    say(format_args!("waiting for process {}, which closes {}", holder.pid, Quoted::path(image)));
+                    told = true;
+                }
+            }
             _ => return opened,
         }
         thread::sleep(PAUSE);

@@ -16,7 +16,7 @@ mod repair;
 mod results;
 mod show;
 mod ublk;
-pub(crate) mod umount;
+mod umount;
 mod zones;
 
 use std::process::ExitCode;

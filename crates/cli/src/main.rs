@@ -19,6 +19,7 @@ mod image;
 mod interrupt;
 mod journal_file;
 mod medium;
+mod mounts;
 mod progress;
 mod size;
 mod system_log;

@@ -1,4 +1,6 @@
 //! Closing: a handle goes, or a file that was kept open.
+//!
+//! No locks of its own; it takes those of [`InodeEnds`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::panicking;
@@ -8,8 +10,8 @@ use crate::free::InodeEnds;
 use crate::inode::Inode;
 use crate::open_files::{Forgotten, KeptOpen};
 
-/// Files that processors kept open and forgot. Their names may be gone, and with the last handle of each its file ends: this is
-/// dropped when no lock is held that others wait for.
+/// Files that processors kept open and forgot. Their names may be gone, and with the last handle of each its file ends:
+/// this is dropped when no lock is held that others wait for.
 #[derive(Debug)]
 pub(crate) struct Left<'a> {
     pub(crate) core: &'a Core,

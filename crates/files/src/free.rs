@@ -37,14 +37,17 @@ impl Deref for InodeEnds<'_> {
 }
 
 impl InodeEnds<'_> {
-    /// Opens a handle; `true`: somebody else has one that is not shared. While there is one the inode is not freed.
-    pub(crate) fn open_handle(&self, inode: &Inode) -> Result<bool, FsError> {
+    /// Opens a handle. While there is one the inode is not freed. If it may be `shared`, and somebody else has one that
+    /// is not, it is counted as one that the processor keeps: `true`.
+    pub(crate) fn open_handle(&self, inode: &Inode, shared: bool) -> Result<bool, FsError> {
         let mut life = inode.life.lock();
         if life.freed {
             return Err(FsError::NotFound);
         }
+        let keeps = shared && life.opens > life.kept;
         life.opens += 1;
-        Ok(life.opens - life.kept > 1)
+        life.kept += u32::from(keeps);
+        Ok(keeps)
     }
 
     /// Closes a handle, a shared one if it was `kept`; frees the inode if it was the last one of an orphan. An error

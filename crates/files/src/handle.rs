@@ -22,7 +22,7 @@ pub(crate) struct Handle {
 
 impl Handle {
     pub(crate) fn open(core: CoreRef, inode: Arc<Inode>) -> Result<Handle, FsError> {
-        InodeEnds(&core).open_handle(&inode)?;
+        InodeEnds(&core).open_handle(&inode, false)?;
         Ok(Handle::first(core, inode))
     }
 

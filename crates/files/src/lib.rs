@@ -62,8 +62,8 @@
 //! | overwrite 4 KiB | 19 | 0 | none |
 //! | overwrite 4 KiB and sync | 44 | 14 | 8 |
 //!
-//! A processor remembers the directories on its paths (module `path_cache`), so look-ups write nothing of those; and it keeps files open
-//! that several threads open (module `open_files`), so that to open them there writes nothing of the inode. A line
+//! A processor remembers the directories on its paths (module `path_cache`), so look-ups write nothing of those. It
+//! keeps files open that several threads open (module `open_files`): to open them there writes nothing of the inode. A line
 //! that is fetched but not written by all is one where two threads meet by chance: a stripe, a shard, or a segment with
 //! files of several threads. A sync joins its group and writes to the one log of warm nodes
 //! (`benches/benches/cache_lines.rs` names the lines).
@@ -131,6 +131,7 @@ mod access;
 mod acl;
 mod allocate_flags;
 mod api;
+mod cached_directory;
 mod cleaner;
 mod close;
 mod content;

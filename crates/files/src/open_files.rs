@@ -2,8 +2,8 @@
 //!
 //! To open a file by its name takes a shared lock of the name's stripe and of a block, a reference to the inode, and the
 //! count of its handles: lines that all threads write which open the same file. So a processor that opens a file which
-//! somebody else has open, by a handle of its own, keeps it open, by that name, for all who open the name there ([`KeptOpen`]). These are counted in a
-//! line of the processor's own; the inode counts all of them as one.
+//! somebody else has open, by a handle of its own, keeps it open, by that name, for all who open the name there
+//! ([`KeptOpen`]). These are counted in a line of the processor's own; the inode counts all of them as one.
 //!
 //! ```text
 //!   open, nobody has a handle of its own  ->  a handle of its own
@@ -24,16 +24,17 @@
 //!
 //! One mutex a processor, under stripes, for the moment of asking or noting; nothing else is locked under it. What is
 //! forgotten is closed without it. Files that are remembered stay open, and in memory: 64 for each processor at most
-//! ([`Remembered`]). Those that nobody uses count as closed where the memory of their locks is counted ([`crate::idle`]), and are forgotten when it is
-//! too much.
+//! ([`Remembered`]). Those that nobody uses count as closed where the memory of their locks is counted
+//! ([`crate::idle`]), and are forgotten when it is too much.
 
 use std::ops::Deref;
 
 use f2fs_sync::atomic::{AtomicU32, Ordering};
 use f2fs_sync::{Arc, CachePadded, Mutex, PerCore, protocol_step};
 
+use crate::cached_directory::CachedDirectory;
 use crate::inode::Inode;
-use crate::remembered::{CachedDirectory, Known, Remembered};
+use crate::remembered::{Known, Remembered};
 
 /// A file that a processor keeps open, once for all.
 #[derive(Debug)]

@@ -39,8 +39,8 @@ pub struct Options {
     /// Bytes for a cache of block addresses: 4 for each block that was read. Addresses beyond that are looked up in the
     /// nodes every time. An inode gives its part back when it leaves memory.
     pub address_cache: u64,
-    /// Bytes that the range locks of files may take that nobody uses, about; locks beyond that leave memory. An open file takes a
-    /// byte for each block that was read or written, and up to 60 KiB for one far behind the others.
+    /// Bytes that the range locks of files may take that nobody uses, about; locks beyond that leave memory. An open
+    /// file takes a byte for each block that was read or written, and up to 60 KiB for one far behind the others.
     pub lock_memory: u64,
     /// Dentry blocks kept in memory, about (4 KiB each), beside those that wait for a checkpoint.
     pub dentry_cache: NonZeroUsize,

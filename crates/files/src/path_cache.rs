@@ -18,8 +18,9 @@
 
 use f2fs_sync::{Arc, Mutex, PerCore};
 
+use crate::cached_directory::CachedDirectory;
 use crate::inode::Inode;
-use crate::remembered::{CachedDirectory, Remembered};
+use crate::remembered::Remembered;
 
 /// What a name means.
 #[derive(Debug)]

@@ -1,40 +1,23 @@
 //! What a processor remembers of names: a small table, in sets of a few ways each.
+//!
+//! No locks: whoever has a table locks it.
 
 use std::hash::Hasher;
-use std::ops::Deref;
 
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, CachePadded};
+use f2fs_sync::Arc;
 use rustc_hash::FxHasher;
 
+use crate::cached_directory::CachedDirectory;
 use crate::inode::Inode;
-
-/// A directory, with a count of references that threads on other processors do not write, as a rule. It has lines of its own: those
-/// of two processors may not be neighbours in one.
-#[derive(Debug)]
-pub(crate) struct CachedDirectory(CachePadded<Arc<Inode>>);
-
-impl CachedDirectory {
-    pub(crate) fn new(inode: Arc<Inode>) -> Arc<CachedDirectory> {
-        Arc::new(CachedDirectory(CachePadded::new(inode)))
-    }
-}
-
-impl Deref for CachedDirectory {
-    type Target = Arc<Inode>;
-
-    fn deref(&self) -> &Arc<Inode> {
-        &self.0
-    }
-}
 
 /// Sets of a table: a power of two.
 const SETS: usize = 16;
 /// Names of a set: so many on one path may fall into the same.
 const WAYS: usize = 4;
 
-/// A name that was looked up, with what it meant. It may be the last to hold its inodes: it is dropped without the lock of
-/// the table.
+/// A name that was looked up, with what it meant. It may be the last to hold its inodes: it is dropped without the lock
+/// of the table.
 #[derive(Debug)]
 pub(crate) struct Known<V> {
     parent: Arc<CachedDirectory>,
@@ -56,8 +39,8 @@ struct Set<V> {
     next: usize,
 }
 
-/// Up to [`SETS`] times [`WAYS`] names, each in its directory, which stays in memory. The first name takes the memory of
-/// the table.
+/// Up to [`SETS`] times [`WAYS`] names, each in its directory, which stays in memory. The first name takes the memory
+/// of the table.
 #[derive(Debug)]
 pub(crate) struct Remembered<V> {
     sets: Vec<Set<V>>,
@@ -104,9 +87,7 @@ impl<V> Remembered<V> {
         let ways = &mut self.sets[set_of(parent.ino, name)].ways;
         ways.iter_mut().find(|way| way.as_ref().is_some_and(|known| known.is(parent, name)))?.take()
     }
-}
 
-impl<V> Remembered<V> {
     /// Forgets all that `goes` chooses.
     pub(crate) fn extract(&mut self, goes: impl Fn(&V) -> bool, gone: &mut Vec<Known<V>>) {
         for way in self.sets.iter_mut().flat_map(|set| &mut set.ways) {
@@ -117,8 +98,8 @@ impl<V> Remembered<V> {
     }
 }
 
-/// The set of a name in a directory. Directories that were made one after the other have numbers, and often names, that
-/// follow each other: the two must not cancel out.
+/// The set of a name in a directory. Directories that were made one after the other have numbers, and often names,
+/// that follow each other: the two must not cancel out.
 fn set_of(parent: Nid, name: &[u8]) -> usize {
     let mut hash = FxHasher::default();
     hash.write_u32(parent.0);

@@ -5,49 +5,22 @@
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier, Mutex};
-use std::thread::{self, ThreadId};
+use std::thread;
 use std::time::Duration;
 
-use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, MemoryDevice, Op, Operation, Request, Ticket};
-use f2fs_device_test::{Fault, FaultDevice, FaultRule};
+use f2fs_device::{BlockDevice, KeptZones, MemoryDevice, Operation, ZoneLayout};
+use f2fs_device_test::{Fault, FaultDevice, FaultRule, SlowDevice};
 use f2fs_files::{FileSystem, Options};
-use f2fs_test_kit::volumes::{assert_clean, formatted};
+use f2fs_format::feature::Features;
+use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted, within};
 use f2fs_volume::VolumeOptions;
-use f2fs_volume::format::FormatOptions;
+use f2fs_volume::format::{FormatOptions, format};
 
 const DIRECTORIES: usize = 8;
 /// More nodes in all than one thread writes at once.
 const FILES: usize = 500;
-
-/// A device that notes which threads write.
-#[derive(Debug)]
-struct Watched {
-    inner: Arc<MemoryDevice>,
-    writers: Mutex<HashSet<ThreadId>>,
-}
-
-impl BlockDevice for Watched {
-    fn info(&self) -> &DeviceInfo {
-        self.inner.info()
-    }
-
-    fn claims(&self) -> &Claims {
-        self.inner.claims()
-    }
-
-    fn submit(&self, requests: Vec<Request>) -> Ticket {
-        if requests.iter().any(|request| request.op == Op::Write) {
-            self.writers.lock().unwrap().insert(thread::current().id());
-            // Long enough for the other threads to get their part.
-            thread::sleep(Duration::from_millis(1));
-        }
-        self.inner.submit(requests)
-    }
-
-    fn flush(&self) -> Result<(), DeviceError> {
-        self.inner.flush()
-    }
-}
+/// A volume takes a second or so to close, if nobody waits for good.
+const LIMIT: Duration = Duration::from_secs(240);
 
 fn open(device: Arc<dyn BlockDevice>) -> FileSystem {
     let volume = VolumeOptions::new().threads(3).dirty_nodes(u64::MAX / 2);
@@ -70,25 +43,33 @@ fn names(fs: &FileSystem, path: &str) -> usize {
 #[test]
 fn several_threads_write_and_all_is_there() {
     let inner = formatted(256, &FormatOptions::default());
-    let device = Arc::new(Watched { inner: inner.clone(), writers: Mutex::default() });
-    let fs = open(device.clone());
+    let writers = Arc::new(Mutex::new(HashSet::new()));
+    let noted = writers.clone();
+    // Slow enough for the other threads to get their part.
+    let slow = SlowDevice::new(inner.clone(), move |_| {
+        noted.lock().unwrap().insert(thread::current().id());
+        1e-3
+    });
+    let fs = open(Arc::new(slow));
     fill(&fs);
-    device.writers.lock().unwrap().clear();
+    writers.lock().unwrap().clear();
     fs.close().unwrap();
-    let writers = device.writers.lock().unwrap().len();
+    let writers = writers.lock().unwrap().len();
     assert!(writers > 1, "{writers} threads wrote");
     assert_clean(&inner);
     let fs = open(inner);
     assert!((0..DIRECTORIES).all(|directory| names(&fs, &format!("/{directory}")) == FILES));
 }
 
-/// At each of some requests on the way: an error, and a panic.
-#[test]
-fn a_fault_leaves_the_last_checkpoint() {
+/// At each of some requests on the way: an error, and a panic. `reopened` is the device as a later process finds it.
+fn a_fault_leaves_the_last_checkpoint(
+    made: fn() -> Arc<MemoryDevice>,
+    reopened: fn(&Arc<MemoryDevice>) -> Arc<dyn BlockDevice>,
+) {
     for after in [0, 1, 3, 8, 12] {
         for fault in [Fault::Error(5), Fault::Panic] {
-            let inner = formatted(256, &FormatOptions::default());
-            let device = Arc::new(FaultDevice::new(inner.clone()));
+            let memory = made();
+            let device = Arc::new(FaultDevice::new(reopened(&memory)));
             let fs = open(device.clone());
             fs.create_dir("/kept", 0o755).unwrap();
             fs.checkpoint().unwrap();
@@ -103,13 +84,38 @@ fn a_fault_leaves_the_last_checkpoint() {
             let _ = fs.create_file("/late", 0o644);
             device.disarm();
             drop(fs);
-            let fs = open(inner.clone());
+            drop(device);
+            let fs = open(reopened(&memory));
             assert_eq!(names(&fs, "/"), 1, "{after}");
             fill(&fs);
             fs.close().unwrap();
-            assert_clean(&inner);
+            drop(fs);
+            assert_consistent(&*reopened(&memory));
         }
     }
+}
+
+#[test]
+fn a_fault_leaves_the_last_checkpoint_of_a_plain_device() {
+    within(LIMIT, || {
+        a_fault_leaves_the_last_checkpoint(|| formatted(256, &FormatOptions::default()), |memory| memory.clone());
+    });
+}
+
+/// A thread waits for blocks in front of its own in their zone, which another one that failed does not write.
+#[test]
+fn a_fault_leaves_the_last_checkpoint_of_zones() {
+    fn zones() -> Arc<MemoryDevice> {
+        let layout = ZoneLayout::new(1024).with_conventional(8);
+        let blocks = KeptZones::<Arc<MemoryDevice>>::blocks_needed(&layout, 72).unwrap();
+        let memory = Arc::new(MemoryDevice::new(blocks));
+        let device = KeptZones::create(memory.clone(), layout).unwrap();
+        format(&device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
+        memory
+    }
+    within(LIMIT, || {
+        a_fault_leaves_the_last_checkpoint(zones, |memory| Arc::new(KeptZones::open(memory.clone()).unwrap()));
+    });
 }
 
 /// What an operation beside the close has done is there, or it failed.

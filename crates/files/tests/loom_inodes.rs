@@ -248,8 +248,8 @@ fn two_take_a_name_from_each_other() {
     );
 }
 
-/// A processor keeps a file open that is opened a second time. Whoever has a handle has the file; nobody finds it when its name
-/// has gone, and it ends with its last handle.
+/// A processor keeps a file open that is opened a second time. Whoever has a handle has the file; nobody finds it when
+/// its name has gone, and it ends with its last handle.
 #[test]
 fn a_file_that_is_kept_open_is_opened_while_its_name_goes() {
     beside(
@@ -320,41 +320,16 @@ fn two_open_a_file_that_is_not_in_memory() {
     );
 }
 
-/// A file that was closed leaves memory while it is opened again.
-#[test]
-fn a_file_leaves_memory_while_it_is_opened() {
+/// `/a` leaves memory, because its locks and those of `/b` are too much, while it is opened again. `use_once` is what was
+/// done with it before.
+fn leaves_memory_while_it_is_opened(name: &str, use_once: fn(&FileSystem)) {
     files();
-    let setup = || {
+    let setup = move || {
         let small = Small::open(files());
-        // Its locks are counted when it is closed.
-        assert_eq!(read(&small.fs, "/a"), b"/a");
+        use_once(&small.fs);
         small
     };
-    model::large("a_file_leaves_memory_while_it_is_opened", 2, setup, |small| {
-        let fs = Arc::clone(&small.fs);
-        let thread = model::spawn(move || assert_eq!(read(&fs, "/b"), b"/b"));
-        let mine = small.fs.open_file("/a").unwrap();
-        thread.join().unwrap();
-        model::judge();
-        let again = small.fs.open_file("/a").unwrap();
-        small.fs.remove_file("/a").unwrap();
-        drop(again);
-        assert_eq!(mine.metadata().unwrap().links, 0);
-    });
-}
-
-/// A file that only a processor keeps open leaves memory while it is opened again.
-#[test]
-fn a_file_that_is_kept_open_leaves_memory_while_it_is_opened() {
-    files();
-    let setup = || {
-        let small = Small::open(files());
-        let other = small.fs.open_file("/a").unwrap();
-        assert_eq!(read(&small.fs, "/a"), b"/a");
-        drop(other);
-        small
-    };
-    model::large("a_file_that_is_kept_open_leaves_memory_while_it_is_opened", 2, setup, |small| {
+    model::large(name, 2, setup, |small| {
         let fs = Arc::clone(&small.fs);
         let thread = model::spawn(move || assert_eq!(read(&fs, "/b"), b"/b"));
         let mine = small.fs.open_file("/a").unwrap();
@@ -366,5 +341,23 @@ fn a_file_that_is_kept_open_leaves_memory_while_it_is_opened() {
         assert_eq!(mine.metadata().unwrap().links, 0);
         drop(mine);
         assert!(small.fs.volume().orphans().is_empty());
+    });
+}
+
+/// It was closed: its locks are counted then.
+#[test]
+fn a_file_leaves_memory_while_it_is_opened() {
+    leaves_memory_while_it_is_opened("a_file_leaves_memory_while_it_is_opened", |fs| {
+        assert_eq!(read(fs, "/a"), b"/a");
+    });
+}
+
+/// Only a processor keeps it open.
+#[test]
+fn a_file_that_is_kept_open_leaves_memory_while_it_is_opened() {
+    leaves_memory_while_it_is_opened("a_file_that_is_kept_open_leaves_memory_while_it_is_opened", |fs| {
+        let other = fs.open_file("/a").unwrap();
+        assert_eq!(read(fs, "/a"), b"/a");
+        drop(other);
     });
 }

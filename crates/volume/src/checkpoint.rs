@@ -191,8 +191,8 @@ impl Checkpoints<'_> {
         Ok(CheckpointReport { pause, ..self.write_frozen(reason, frozen)? })
     }
 
-    /// Writes the last checkpoint of a volume, and ends it. What is written ahead is written on all threads that the volume
-    /// may have: operations are not expected to need the processors.
+    /// Writes the last checkpoint of a volume, and ends it. Nodes are written ahead on all threads that the volume may
+    /// have: nobody is expected to need the processors.
     pub(crate) fn write_last<E: From<VolumeError>>(
         self,
         ahead: impl FnMut() -> Result<(), E>,
@@ -225,8 +225,8 @@ impl Checkpoints<'_> {
         Ok(work(&op, &turn)?)
     }
 
-    /// Writes a checkpoint for a caller that closed the gate, of what there is; `ahead` nodes were written ahead. An error
-    /// stops the volume.
+    /// Writes a checkpoint for a caller that closed the gate, of what there is; `ahead` nodes were written ahead. An
+    /// error stops the volume.
     pub(crate) fn write_behind_gate(
         self,
         reason: Reason,

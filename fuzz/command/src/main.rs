@@ -4,7 +4,6 @@
 #![allow(dead_code)] // of the command's modules a part is used
 
 mod args;
-mod closing;
 mod commands;
 mod error;
 mod escape;
@@ -12,6 +11,7 @@ mod image;
 mod interrupt;
 mod journal_file;
 mod medium;
+mod mounts;
 mod progress;
 mod size;
 mod system_log;

@@ -23,13 +23,12 @@ impl<'a> Namespace<'a> {
             if child.kind != FileKind::Regular {
                 return Ok(None);
             }
-            let others = InodeEnds(self).open_handle(&child)?;
-            // A foreign name is one of many that mean the same: it would not be forgotten with the others. And where damage
-            // has `..` lead to a file, nobody ever takes that name away.
-            if !others || parent.form.has_foreign_names() || name == b".." {
+            // A foreign name is one of many that mean the same: it would not be forgotten with the others. And where
+            // damage has `..` lead to a file, nobody ever takes that name away.
+            let is_forgotten = !parent.form.has_foreign_names() && name != b"..";
+            if !InodeEnds(self).open_handle(&child, is_forgotten)? {
                 return Ok(Some(Opened::Own(child)));
             }
-            child.life.lock().kept += 1;
             let kept = KeptOpen::new(child);
             surplus = Some(Left { core: self.0, files: self.open_files.note(&parent, name, &kept) });
             Ok(Some(Opened::Shared(kept)))
@@ -39,7 +38,8 @@ impl<'a> Namespace<'a> {
         opened
     }
 
-    /// Has all processors forget a name of `inode` that is about to go. The caller holds the name's stripe exclusively.
+    /// Has all processors forget a name of `inode` that is about to go. The caller holds the name's stripe exclusively,
+    /// and drops what it gets when the stripe is free.
     pub(crate) fn forget(&self, place: Place<'_>, inode: &Inode) -> Left<'a> {
         Left { core: self.0, files: self.open_files.forget(place.parent, place.name.bytes(), inode) }
     }

@@ -7,12 +7,12 @@ use std::path::Path;
 use f2fs_sync::{Arc, protocol_value};
 
 use crate::FsError;
+use crate::cached_directory::CachedDirectory;
 use crate::file_data::FileData;
 use crate::form::Form;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::namespace::Namespace;
-use crate::remembered::CachedDirectory;
 use crate::stat::FileKind;
 
 /// Symbolic links followed in one look-up at most, as in Linux.
@@ -96,8 +96,8 @@ impl Namespace<'_> {
         self.with_child(parent, name, |child, _| Ok(child))
     }
 
-    /// Does something with the inode that a name in a directory means, and with the directory's stamp. The name's stripe is held: as
-    /// long as the name is there the inode cannot be freed.
+    /// Does something with the inode that a name in a directory means, and with the directory's stamp. The name's stripe
+    /// is held: as long as the name is there the inode cannot be freed.
     pub(super) fn with_child<T>(
         &self,
         parent: &Inode,

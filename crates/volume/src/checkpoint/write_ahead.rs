@@ -26,9 +26,9 @@
 //!
 //! # Locking
 //!
-//! The thread that has the turn to write a checkpoint runs this, outside the gate; when the volume is closed others help it, with
-//! parts of the nodes each. One page is locked at a time, and none while the device works. The mutex on the progress of a pass is
-//! a leaf, and under it the brake is set.
+//! The thread that has the turn to write a checkpoint runs this, outside the gate; when the volume is closed others help
+//! it, with parts of the nodes each. One page is locked at a time, and none while the device works. The mutex on the
+//! progress of a pass is a leaf, and under it the brake is set.
 
 use f2fs_device::{BlockDevice, Request};
 use f2fs_format::summary::Summary;
@@ -87,7 +87,7 @@ impl Checkpoints<'_> {
                 break;
             }
             above()?;
-            if !self.write_nodes_ahead(pass, threads, &mut written).inspect_err(|error| self.0.stop(error))? {
+            if !self.write_nodes_ahead(pass, threads, &mut written)? {
                 break;
             }
         }
@@ -113,11 +113,13 @@ impl Checkpoints<'_> {
         Ok(progress.whole)
     }
 
-    /// The part of a pass that is about these nodes.
+    /// The part of a pass that is about these nodes. An error or a panic stops the volume at once: other threads may wait
+    /// for blocks in front of theirs in a zone, which are not written then.
     fn pass_over(self, pass: u32, chunk: &[Arc<NodePage>], progress: &Mutex<Progress>) -> Result<(), VolumeError> {
+        let _unwinding = Unwinding::new(self.0);
         let mut written = 0;
         let room = progress.lock().whole;
-        let whole = room && self.write_chunk_ahead(chunk, &mut written)?;
+        let whole = room && self.write_chunk_ahead(chunk, &mut written).inspect_err(|error| self.0.stop(error))?;
         if !whole {
             self.0.store.put_back(chunk);
         }

@@ -1,0 +1,1 @@
+../../../crates/cli/src/mounts.rs
