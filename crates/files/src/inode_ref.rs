@@ -4,7 +4,7 @@
 
 use f2fs_format::Nid;
 use f2fs_format::xattr::SetMode;
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, protocol_value};
 
 use crate::FsError;
 use crate::core::Core;
@@ -123,7 +123,7 @@ impl FileSystem {
     pub fn inode(&self, ino: Nid) -> Result<InodeRef, FsError> {
         let core = self.core_ref();
         // An inode is made in one operation, and goes in the one that takes its number back.
-        let _alone = core.volume.alone();
+        let _alone = protocol_value!("inode_by_number_beside_operations", Some(core.volume.alone()), None);
         if !core.volume.nodes().is_inode(ino)? {
             return Err(FsError::NotFound);
         }
