@@ -4,6 +4,7 @@
 #![allow(dead_code)] // of the command's modules a part is used
 
 mod args;
+mod closing;
 mod commands;
 mod error;
 mod escape;
