@@ -8,8 +8,8 @@ use f2fs_format::{BlockAddr, Corruption, LogType, Nid, SegmentNo};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Severity {
-    /// One of two copies is bad or stale and the other one is in force: what a power cut at a bad moment leaves. The
-    /// volume is whole.
+    /// What a power cut at a bad moment leaves: one of two copies is bad or stale and the other one is in force, or
+    /// Linux, when it recovered a file, left blocks behind its end. The volume is whole.
     Torn,
     /// The volume contradicts itself or the format.
     Damage,
@@ -106,6 +106,10 @@ kinds! {
     BlockCount = "block count",
     /// `i_size`.
     FileSize = "file size",
+    /// Nodes of a file that all lie behind its end. Linux leaves them when it recovers a file that was cut and then
+    /// synced: the nodes that were cut off it come back from the checkpoint. fsck.f2fs accepts them. Should the file
+    /// grow, Linux shows their content again.
+    BehindEnd = "behind the end",
     /// `i_links`.
     Links = "links",
     /// How a compressed file is compressed, a cluster's mark, or what the clusters save.
@@ -135,7 +139,10 @@ impl FindingKind {
     #[must_use]
     pub const fn severity(self) -> Severity {
         match self {
-            FindingKind::SuperblockCopy | FindingKind::TornPack | FindingKind::WritePointer => Severity::Torn,
+            FindingKind::SuperblockCopy
+            | FindingKind::TornPack
+            | FindingKind::WritePointer
+            | FindingKind::BehindEnd => Severity::Torn,
             _ => Severity::Damage,
         }
     }

@@ -264,12 +264,13 @@ fn check_file(view: &InodeView<'_, '_>, file_type: FileType, xattr_nodes: u64) -
         view.fault(FindingKind::Extent, "the file is not laid out as its cached extent says, blocks", len);
     }
     let beyond_is_fine = inode.i_advise & (advise::KEEP_SIZE | advise::VERITY) != 0 || view.role == Role::Orphan;
-    if let Some(last) = walk.last_written
+    let reaches_behind = walk.last_written.is_some_and(|last| last >= size.div_ceil(4096));
+    if let Some(last) = walk.last_behind.max(walk.last_written.filter(|_| reaches_behind))
         && !beyond_is_fine
-        && last >= size.div_ceil(4096)
     {
+        let kind = if reaches_behind { FindingKind::FileSize } else { FindingKind::BehindEnd };
         let (what, found) = ("i_size", size);
-        view.add(FindingKind::FileSize, Problem::Range { what, found, min: last * 4096 + 1, max: u64::MAX });
+        view.add(kind, Problem::Range { what, found, min: last * 4096 + 1, max: u64::MAX });
     }
     if file_type == FileType::Symlink && size == 0 && walk.blocks > 0 && view.role != Role::Orphan {
         view.fault(FindingKind::FileSize, "a symbolic link without a target has blocks", walk.blocks);

@@ -35,8 +35,14 @@ pub(super) struct TreeWalk<'s, 'a> {
     extent: ExtentWatch,
     /// Blocks of the file so far, the inode not counted.
     pub(super) blocks: u64,
-    /// The last file block that has a place.
+    /// The first file block behind the end by `i_size`.
+    end: u64,
+    /// Whether the node that is walked begins behind the end.
+    is_behind: bool,
+    /// The last file block that has a place, in the inode or a node that begins in front of the end.
     pub(super) last_written: Option<u64>,
+    /// The last file block that has a place in a node behind the end.
+    pub(super) last_behind: Option<u64>,
     /// File block and address of every block that was taken here first. Filled for directories only.
     pub(super) directory_blocks: Option<Vec<(u64, BlockAddr)>>,
 }
@@ -53,7 +59,10 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
             cursor: SummaryCursor::default(),
             extent: ExtentWatch::new(&inode.i_ext),
             blocks: 0,
+            end: inode.i_size.get().div_ceil(4096),
+            is_behind: false,
             last_written: None,
+            last_behind: None,
             directory_blocks: is_directory.then(Vec::new),
         }
     }
@@ -77,6 +86,7 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
     /// The address slots of a node with its version, of which the first is the file's block `first`. Holes are passed
     /// over quickly: a small file is little else.
     fn see_addresses(&mut self, (nid, version): (Nid, u8), first: u64, slots: &[U32]) -> Result<(), CheckError> {
+        self.is_behind = nid != self.ino && first >= self.end;
         for (group, slots) in slots.chunks(GROUP).enumerate() {
             if slots.as_bytes() == &ZEROS[..size_of_val(slots)] {
                 continue;
@@ -127,7 +137,8 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
             return Ok(());
         }
         self.blocks += 1;
-        self.last_written = self.last_written.max(Some(block));
+        let last = if self.is_behind { &mut self.last_behind } else { &mut self.last_written };
+        *last = (*last).max(Some(block));
         let fresh = self.subject.claim(addr, false, &place);
         self.subject.summaries.check_data(self.subject, &mut self.cursor, addr, owner)?;
         if fresh && let Some(blocks) = &mut self.directory_blocks {

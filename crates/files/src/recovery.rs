@@ -235,6 +235,9 @@ impl RollForward<'_> {
                 }
             }
             report.blocks += self.change(|op| self.recover_node(op, &inode, &block))?;
+            if index == plan[&node.ino].last && source.journal.is_none() {
+                self.cut_behind_end(&inode)?;
+            }
         }
         Ok(report)
     }

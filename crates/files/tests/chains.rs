@@ -8,6 +8,7 @@ use f2fs_device_test::Random;
 use f2fs_files::{FileSystem, FsError, Options, SetMode};
 use f2fs_format::Nid;
 use f2fs_format::feature::Features;
+use f2fs_format::inode::advise;
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::path::NodeKind;
 use f2fs_test_kit::synced::{content, read, start};
@@ -35,10 +36,15 @@ fn chained() -> (Arc<MemoryDevice>, Vec<u64>) {
         file.sync_all().unwrap();
     }
     drop((old, fs));
+    let nodes = chain(&device);
+    (device, nodes)
+}
+
+/// Where the synced nodes stand.
+fn chain(device: &Arc<MemoryDevice>) -> Vec<u64> {
     let options = Options::new().volume(VolumeOptions::new().read_only(true).recovery(false));
     let fs = FileSystem::open(device.clone(), options).unwrap();
-    let nodes = fs.volume().synced_nodes().unwrap().iter().map(|node| node.addr.0.into()).collect();
-    (device, nodes)
+    fs.volume().synced_nodes().unwrap().iter().map(|node| node.addr.0.into()).collect()
 }
 
 fn change(device: &MemoryDevice, at: u64, change: impl FnOnce(&mut NodeBlock)) {
@@ -70,6 +76,50 @@ fn flags_of_a_synced_inode_come_back() {
     for ino in changed {
         assert_eq!(volume.nodes().get(ino).unwrap().read().inode().i_flags.get() & NODUMP, NODUMP, "{ino:?}");
     }
+}
+
+/// Linux syncs a file that was cut by its inode alone: the nodes that were cut off it are no part of the chain, and the
+/// checkpoint has them. They go, and do not come back when the file grows.
+#[test]
+fn nodes_behind_the_end_of_a_synced_file_go() {
+    let (device, fs) = start(Features(0), FsyncMode::Posix);
+    let (size, cut) = (6 << 20, 8192);
+    fs.create_file("/cut", 0o644).unwrap().write_at(&content(1, size), 0).unwrap();
+    fs.create_file("/reserved", 0o644).unwrap().write_at(&content(1, size), 0).unwrap();
+    fs.checkpoint().unwrap();
+    let used = fs.statfs().valid_blocks;
+    for path in ["/cut", "/reserved"] {
+        fs.set_permissions(path, 0o600).unwrap();
+        fs.open_file(path).unwrap().sync_all().unwrap();
+    }
+    drop(fs);
+    let inodes = chain(&device);
+    assert_eq!(inodes.len(), 2);
+    for at in inodes {
+        change(&device, at, |node| {
+            let inode = node.inode_mut();
+            if &inode.i_name[..3] == b"cut" {
+                (inode.i_size, inode.i_nid) = ((cut as u64).into(), Default::default());
+                inode.i_addr[2..].fill(0.into());
+            } else {
+                // Here the blocks behind the end are meant.
+                inode.i_size = (cut as u64).into();
+                inode.i_advise |= advise::KEEP_SIZE;
+            }
+        });
+    }
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    assert_eq!(fs.recovered().files, 2);
+    assert_eq!(read(&fs, "/cut"), content(1, cut));
+    assert_eq!(fs.metadata("/cut").unwrap().blocks, 3, "the inode and two blocks");
+    assert!(fs.metadata("/reserved").unwrap().blocks > 1536);
+    assert!(fs.statfs().valid_blocks + 1500 < used);
+    fs.open_file("/cut").unwrap().set_len(size as u64).unwrap();
+    let grown = read(&fs, "/cut");
+    assert_eq!(grown[..cut], content(1, cut));
+    assert!(grown[cut..].iter().all(|byte| *byte == 0), "what was cut off came back");
+    fs.close().unwrap();
+    assert_clean(&device);
 }
 
 #[test]

@@ -24,8 +24,14 @@ pub(super) struct Content {
     /// Blocks and nodes, the inode not counted.
     pub(super) blocks: u64,
     pub(super) reserved: u64,
-    /// The last file block with an address in the main area.
-    pub(super) last: Option<u64>,
+    /// The last file block with an address in the main area, in the inode or a node that begins in front of the end.
+    last_near: Option<u64>,
+    /// The last one in a node that begins behind the end by `i_size`.
+    last_behind: Option<u64>,
+    /// The first file block behind the end.
+    end: u64,
+    /// Whether the node that is walked begins behind it.
+    is_behind: bool,
     /// File blocks with their addresses; of directories.
     pub(super) data: Vec<(u64, BlockAddr)>,
 }
@@ -161,7 +167,7 @@ impl Walk<'_> {
     /// The tree of nodes and blocks.
     fn mend_tree(&mut self, ino: Nid, node: &mut NodeBlock) -> Result<Content, RepairError> {
         let features = self.tables.geometry.features;
-        let mut content = Content::default();
+        let mut content = Content { end: node.inode().i_size.get().div_ceil(4096), ..Content::default() };
         let mut extent = ExtentWatch::new(&node.inode().i_ext);
         let addresses = node.address_count(features);
         for slot in 0..addresses {
@@ -195,6 +201,7 @@ impl Walk<'_> {
             let before = node.clone();
             if NodeKind::of(child) == Some(NodeKind::Direct) {
                 let first = path::first_block(child, addresses).unwrap_or(0);
+                content.is_behind = first >= content.end;
                 for slot in 0..ADDRS_PER_BLOCK {
                     let addr = BlockAddr::from(node.slots()[slot]);
                     if !walk.address(nid, slot, first + slot as u64, addr, content, extent)? {
@@ -232,7 +239,8 @@ impl Walk<'_> {
             true
         } else if self.take_data(holder, slot as u32, addr)? {
             content.blocks += 1;
-            content.last = content.last.max(Some(block));
+            let last = if content.is_behind { &mut content.last_behind } else { &mut content.last_near };
+            *last = (*last).max(Some(block));
             content.data.push((block, addr));
             true
         } else {
@@ -298,21 +306,25 @@ fn mend_size(node: &mut NodeBlock, features: Features, file_type: FileType, cont
     let inode = node.inode_mut();
     let max = path::max_file_blocks(inode.layout(features).address_count()) * 4096;
     let max = if file_type == FileType::Symlink { 4096 } else { max };
-    let needed = content.last.map_or(0, |last| (last + 1) * 4096);
+    let last = content.last_behind.max(content.last_near);
+    let needed = last.map_or(0, |last| (last + 1) * 4096);
     if inode.i_size.get() > max {
         inode.i_size = needed.min(max).into();
     }
     // A look-up in a directory goes by its size, whatever the advice.
-    let kept = inode.i_advise & (advise::KEEP_SIZE | advise::VERITY) != 0 && file_type != FileType::Directory;
+    let is_dir = file_type == FileType::Directory;
+    let kept = inode.i_advise & (advise::KEEP_SIZE | advise::VERITY) != 0 && !is_dir;
     let beyond_is_fine = kept || orphan;
-    if content.last.is_some_and(|last| last >= inode.i_size.get().div_ceil(4096)) && !beyond_is_fine {
+    // Nodes that all lie behind the end of a file are what Linux leaves: its size is right.
+    let last_wrong = if is_dir || content.last_near.is_some_and(|near| near >= content.end) { last } else { None };
+    if last_wrong.is_some_and(|last| last >= inode.i_size.get().div_ceil(4096)) && !beyond_is_fine {
         inode.i_size = needed.into();
     }
-    if file_type == FileType::Directory {
+    if is_dir {
         if inode.i_current_depth.get() > hash::MAX_DEPTH {
             inode.i_current_depth = 1.into();
         }
-        let level = content.last.and_then(|last| hash::locate_block(last, inode.i_dir_level)).map(|(level, _)| level);
+        let level = last.and_then(|last| hash::locate_block(last, inode.i_dir_level)).map(|(level, _)| level);
         if let Some(level) = level.filter(|level| *level >= inode.i_current_depth.get()) {
             inode.i_current_depth = (level + 1).into();
         }

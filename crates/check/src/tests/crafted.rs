@@ -1,18 +1,21 @@
 //! Attributes, inline directories, orphans, deep trees: made by hand, then broken.
 
+use f2fs_device::BlockDevice;
 use f2fs_format::checkpoint::flags;
 use f2fs_format::dentry::{DentryViewMut, FileType};
 use f2fs_format::feature::Features;
 use f2fs_format::inode::{Inode, inline};
+use f2fs_format::node::NodeBlock;
 use f2fs_format::orphan::OrphanBlock;
 use f2fs_format::path::{self, DOUBLE_INDIRECT};
 use f2fs_format::summary::Summary;
 use f2fs_format::xattr::{SetMode, XattrBuffer, index};
 use f2fs_format::{BlockAddr, LogType, Nid, hash};
+use f2fs_sync::{Arc, PlainArc};
 
 use super::cases::{Case, Fsck, case, run};
 use super::image::{Image, populated};
-use crate::FindingKind as Kind;
+use crate::{CheckOptions, FindingKind as Kind, repair};
 
 /// Both judges must accept what was made by hand, or breaking it proves nothing.
 fn accepted(image: Image) -> Image {
@@ -318,8 +321,30 @@ fn deep_trees() {
             image.edit_node(below(image, &[7]), |node| node.slots_mut()[10] = top.into());
         }),
         case("size in front of the last block", Kind::FileSize, Blind, |image| {
-            image.edit_node(image.find("large").ino, |node| node.inode_mut().i_size = (1 << 30).into());
+            // Its node begins in front of the end.
+            image.edit_node(image.find("large").ino, |node| node.inode_mut().i_size = ((far(node) + 5) * 4096).into());
         }),
     ];
     run(&with_deep_tree(), &cases);
+}
+
+/// The first file block of the direct node that [`with_deep_tree`] adds to `large`.
+fn far(inode: &NodeBlock) -> u64 {
+    let direct = path::child(path::child(DOUBLE_INDIRECT, 7).unwrap(), 9).unwrap();
+    path::first_block(direct, inode.inode().layout(Features(0)).addresses()).unwrap()
+}
+
+/// What Linux leaves when it recovers a file that was cut and synced: nodes behind the end, and no block in those in
+/// front of it. The file has its size, so a repair leaves it alone.
+#[test]
+fn nodes_behind_the_end_are_told_from_a_wrong_size() {
+    let image = with_deep_tree();
+    image.edit_node(image.find("large").ino, |node| node.inode_mut().i_size = (far(node) * 4096).into());
+    let report = image.check();
+    assert!(report.has(Kind::BehindEnd) && report.is_consistent() && !report.is_clean(), "{report}");
+    assert!(image.fsck().is_accepted());
+    let device: PlainArc<dyn BlockDevice> = Arc::new(image.device.snapshot());
+    let repair = repair::plan(&device, &CheckOptions::new().threads(1)).unwrap();
+    assert_eq!(repair.after.findings, report.findings);
+    assert!(!repair.actions.iter().any(|action| action.starts_with("inode")), "{:?}", repair.actions);
 }

@@ -63,6 +63,11 @@ impl Maker {
 const SHOWN_WITHOUT_RECOVERY: [&str; 2] = ["kernel", "library"];
 /// The kernel is shown what was recovered here of this one.
 const RECOVERED_HERE: &str = "kernel";
+/// Here the kernel cuts files and syncs them, which loses the nodes that it cuts off: what it recovers has blocks behind
+/// its end. Here they go.
+const CUT: &str = "kernel";
+/// Names of such files, and their sizes in bytes afterwards. Before, they reach beyond both direct nodes of an inode.
+const CUT_FILES: [(&str, u32); 3] = [("cut-to-nothing", 0), ("cut-to-a-block", 5000), ("cut-to-a-node", 5_000_000)];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let rounds = match std::env::var("F2FS_ROUNDS") {
@@ -194,11 +199,22 @@ fn crash_script(round: u64) -> String {
             (_, true) => writeln!(sync, "guest-agent random-syncs --seed {seed} --steps {STEPS} /mnt/{name}"),
         };
     }
+    let mut cut = String::new();
+    for (name, size) in CUT_FILES {
+        let path = format!("/mnt/{CUT}/{name}");
+        let _ = writeln!(make, "dd if=/dev/urandom of={path} bs=4096 count=3500 2> /dev/null");
+        // The command syncs what it opens, and writes nothing.
+        let _ = writeln!(
+            cut,
+            "truncate -s {size} {path}\ndd if=/dev/null of={path} count=0 conv=notrunc,fsync 2> /dev/null"
+        );
+    }
     format!(
         "set -e\n\
          {make}\
          sync\n\
          {sync}\
+         {cut}\
          dmesg > /share/dmesg\n\
          echo 0 > /share/status\n\
          {interrupted}\
