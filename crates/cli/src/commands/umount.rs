@@ -51,7 +51,12 @@ fn server_has_ended(dir: &Path) -> bool {
 }
 
 pub(super) fn is_without_server(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error())
+    use rustix::io::Errno;
+    // The second is the answer to a request that was on its way when the server ended.
+    error
+        .raw_os_error()
+        .map(Errno::from_raw_os_error)
+        .is_some_and(|error| matches!(error, Errno::NOTCONN | Errno::CONNABORTED))
 }
 
 /// Makes everything durable that was changed. Nobody hears of it if the server cannot do so when it closes the volume.
