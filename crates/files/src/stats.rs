@@ -87,6 +87,8 @@ stats! {
     Counter pack_blocks,
     /// Sections emptied by the cleaner.
     Counter victims,
+    /// Cleanings that kept operations out.
+    Counter cleanings_alone,
     /// Requests that wrote data of users.
     Counter user_requests,
     /// Requests that wrote moved data.
@@ -165,6 +167,7 @@ impl FileSystem {
             table_blocks: written.table_blocks,
             pack_blocks: written.pack_blocks,
             victims: written.victims,
+            cleanings_alone: written.cleanings_alone,
             user_requests: written.user_requests,
             move_requests: written.move_requests,
             nid_scans: nat.scans,

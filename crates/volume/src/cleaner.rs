@@ -3,6 +3,7 @@
 //! | Way | when | runs |
 //! |---|---|---|
 //! | [`step`](Cleaning::step) | in the background, and first when segments run short | against operations, on any number of threads |
+//! | [`step_ahead`](Cleaning::step_ahead) | before segments run short, by operations that take them | the same |
 //! | [`clean_until`](Cleaning::clean_until) | when that is not enough | alone, with the gate closed |
 //! | [`preclean`](Cleaning::preclean) | before long writes into holes | against operations |
 //!
@@ -23,7 +24,7 @@ mod preclean;
 mod relocate;
 
 use f2fs_format::Nid;
-use f2fs_segment::{Class, Victim, VictimPolicy};
+use f2fs_segment::{Class, SegmentManager, Victim, VictimPolicy};
 
 use crate::balance::MARGIN;
 use crate::flight::Destination;
@@ -77,6 +78,7 @@ impl Cleaning<'_> {
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<CleanReport, E> {
         let mut report = CleanReport::default();
+        self.0.written.add(Count::CleaningsAlone, 1);
         self.0.checkpoints().with_gate_closed(above, |op, turn| {
             loop {
                 let before = self.0.segments.manager()?.free_segments();
@@ -184,6 +186,20 @@ impl Cleaning<'_> {
     /// checkpoints.
     pub(crate) fn step_floor(self) -> u32 {
         self.0.segments.manager().map_or(0, |segments| segments.floor(Class::User)) + MARGIN
+    }
+
+    /// Empties one section for an operation, before all operations have to wait for room. An error does not concern the
+    /// operation: if it stays, one that finds no room will report it.
+    pub fn step_ahead(self) -> Option<CleanStep> {
+        let free = self.0.segments.manager().map_or(0, SegmentManager::free_sections);
+        let epoch = self.0.epoch();
+        let step = self.step(VictimPolicy::Greedy).ok().flatten().filter(|step| step.segments > 0);
+        match step {
+            Some(step) if step.node_blocks > 0 => self.0.pressure.emptied_one_of_nodes(epoch),
+            Some(_) => {}
+            None => self.0.pressure.step_gained_nothing(free),
+        }
+        step
     }
 
     /// Empties one section while operations run: to the cold log, or, with [`VictimPolicy::AgeThreshold`], among blocks

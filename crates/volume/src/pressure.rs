@@ -8,7 +8,7 @@
 //! None. The counts are per processor.
 
 use f2fs_sync::ShardedCounter;
-use f2fs_sync::atomic::{AtomicU64, Ordering};
+use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::node_store::NodeStore;
 use crate::segments::Segments;
@@ -36,6 +36,11 @@ pub(crate) struct Pressure {
     dentries: ShardedCounter,
     /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
     reclaim_failed_at: AtomicU64,
+    /// Free sections when no section was worth emptying: none is looked for before their number changes.
+    step_failed_at: AtomicU32,
+    /// Sections of nodes that operations emptied, in the low 16 bits, and in which epoch: they are free with its
+    /// checkpoint.
+    emptied_of_nodes: AtomicU64,
 }
 
 impl Pressure {
@@ -45,6 +50,8 @@ impl Pressure {
             left_to_freeze,
             dentries: ShardedCounter::new(0),
             reclaim_failed_at: AtomicU64::new(u64::MAX),
+            step_failed_at: AtomicU32::new(u32::MAX),
+            emptied_of_nodes: AtomicU64::new(0),
         }
     }
 
@@ -83,6 +90,28 @@ impl Pressure {
     /// With so many blocks in use cleaning gained nothing.
     pub(crate) fn cleaning_gained_nothing(&self, blocks: u64) {
         self.reclaim_failed_at.store(blocks, Ordering::Relaxed);
+    }
+
+    /// Whether a section may be worth emptying while so many are free.
+    pub(crate) fn step_may_help(&self, free_sections: u32) -> bool {
+        self.step_failed_at.load(Ordering::Relaxed) != free_sections
+    }
+
+    /// With so many free sections none was worth emptying.
+    pub(crate) fn step_gained_nothing(&self, free_sections: u32) {
+        self.step_failed_at.store(free_sections, Ordering::Relaxed);
+    }
+
+    /// Sections of nodes that operations emptied in this epoch.
+    pub(crate) fn emptied_of_nodes(&self, epoch: u64) -> u32 {
+        let state = self.emptied_of_nodes.load(Ordering::Relaxed);
+        if state >> 16 == epoch { (state & 0xffff) as u32 } else { 0 }
+    }
+
+    /// A section of nodes was emptied. One that is not counted is emptied all the same.
+    pub(crate) fn emptied_one_of_nodes(&self, epoch: u64) {
+        let count = (self.emptied_of_nodes(epoch) + 1).min(0xffff);
+        self.emptied_of_nodes.store(epoch << 16 | u64::from(count), Ordering::Relaxed);
     }
 
     /// Counts directory blocks that became dirty, or clean.

@@ -34,6 +34,8 @@ pub struct WriteStat {
     pub pack_blocks: u64,
     /// Sections emptied.
     pub victims: u64,
+    /// Cleanings that kept operations out ([`Cleaning::clean_until`](crate::Cleaning::clean_until)).
+    pub cleanings_alone: u64,
     /// Segments cleared for later writes.
     pub precleaned_segments: u64,
     /// Moves that were lost to an overwrite or a deletion at the same time.
@@ -109,6 +111,7 @@ impl WriteStat {
             &mut self.table_blocks,
             &mut self.pack_blocks,
             &mut self.victims,
+            &mut self.cleanings_alone,
             &mut self.precleaned_segments,
             &mut self.lost_moves,
             &mut self.checkpoints,
@@ -134,6 +137,7 @@ pub(crate) enum Count {
     Tables,
     Pack,
     Victims,
+    CleaningsAlone,
     PrecleanedSegments,
     LostMoves,
     Checkpoints,
@@ -143,7 +147,7 @@ pub(crate) enum Count {
     MoveRequests,
 }
 
-const NAMED: usize = 18;
+const NAMED: usize = 19;
 
 #[derive(Debug)]
 struct Slot {
