@@ -153,7 +153,7 @@ impl RollForward<'_> {
             // The clusters of a compressed file, and what proves a file's content, end behind it.
             let ends_behind = raw.i_advise & (advise::KEEP_SIZE | advise::VERITY) != 0
                 || raw.compression(self.volume.features()).is_some();
-            let may_have = matches!(inode.kind, FileKind::Regular) && !is_inline(&inode.node);
+            let may_have = inode.kind == FileKind::Regular && raw.i_inline & inline::DATA == 0;
             may_have.then(|| raw.i_size.get().div_ceil(BLOCK_SIZE as u64)).filter(|_| !ends_behind)
         };
         let Some(keep) = keep else { return Ok(()) };
