@@ -160,7 +160,6 @@ impl Core {
                 }
             }
             Need::Preclean => self.preclean()?,
-            Need::CleaningStep => drop(self.volume.cleaning().step_ahead()),
             Need::Cleaning => {
                 self.clean()?;
             }

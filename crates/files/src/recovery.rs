@@ -18,6 +18,7 @@
 //! One thread does this, before the file system is handed out.
 
 mod data;
+mod end;
 mod inode;
 mod name;
 mod names;
@@ -235,7 +236,7 @@ impl RollForward<'_> {
                 }
             }
             report.blocks += self.change(|op| self.recover_node(op, &inode, &block))?;
-            if index == plan[&node.ino].last && source.journal.is_none() {
+            if index == plan[&node.ino].last && source.journal.is_none() && !self.volume.is_read_only() {
                 self.cut_behind_end(&inode)?;
             }
         }

@@ -122,6 +122,42 @@ fn nodes_behind_the_end_of_a_synced_file_go() {
     assert_clean(&device);
 }
 
+/// Nobody asked for the nodes behind the end: a damaged one keeps no volume from being opened, and what is read is not
+/// cut at all.
+#[test]
+fn damaged_nodes_behind_the_end_stay() {
+    for damaged in [false, true] {
+        let (device, fs) = start(Features(0), FsyncMode::Posix);
+        fs.create_file("/cut", 0o644).unwrap().write_at(&content(1, 10 << 20), 0).unwrap();
+        fs.checkpoint().unwrap();
+        fs.set_permissions("/cut", 0o600).unwrap();
+        fs.open_file("/cut").unwrap().sync_all().unwrap();
+        let ino = fs.metadata("/cut").unwrap().ino;
+        drop(fs);
+        change(&device, chain(&device)[0], |node| {
+            let inode = node.inode_mut();
+            (inode.i_size, inode.i_nid) = (8192.into(), Default::default());
+            inode.i_addr[2..].fill(0.into());
+        });
+        // All copies of the second direct node.
+        for at in (0..device.info().blocks).filter(|_| damaged) {
+            let footer = NodeBlock::read(device.read(at, 1).unwrap().block(0)).footer;
+            if footer.ino.get() == ino.0 && footer.nid.get() != ino.0 && footer.node_offset() == 2 {
+                device.write_slice(at, &[0; 4096]).unwrap();
+            }
+        }
+        for read_only in [true, false] {
+            let device = Arc::new(device.snapshot());
+            let options = Options::new().volume(VolumeOptions::new().read_only(read_only));
+            let fs = FileSystem::open(device, options).unwrap();
+            assert_eq!(fs.recovered().files, 1);
+            assert_eq!(read(&fs, "/cut"), content(1, 8192));
+            let is_cut = fs.metadata("/cut").unwrap().blocks == 3;
+            assert_eq!(is_cut, !damaged && !read_only, "damaged {damaged}, read only {read_only}");
+        }
+    }
+}
+
 #[test]
 fn a_chain_that_contradicts_itself_is_an_error_with_numbers() {
     let (device, nodes) = chained();

@@ -132,49 +132,6 @@ fn a_full_volume_with_a_capacity_below_the_size_and_few_active_zones_goes_on() {
     within(LIMIT, || fill_and_overwrite(layout().with_capacity(700).with_limits(6, 6), assert_sound));
 }
 
-/// Operations that take sections empty others before they run out: all of them would have to wait then.
-#[test]
-fn room_is_made_beside_operations() {
-    let memory = Arc::new(MemoryDevice::new(512 << 8));
-    let device = Arc::new(ZonedDevice::new(memory, ZoneLayout::new(512).with_conventional(16)).unwrap());
-    format(&*device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
-    let fs = FileSystem::open(device.clone(), Options::new().volume(VolumeOptions::new().lanes(2))).unwrap();
-    let len = 256;
-    let mut files = Vec::new();
-    while fs.statfs().valid_blocks + 2 * len < fs.statfs().user_blocks * 9 / 10 {
-        let file = fs.create_file(format!("/{}", files.len()), 0o644).unwrap();
-        file.write_at(&vec![1; len as usize * 4096], 0).unwrap();
-        files.push(file);
-    }
-    assert!(files.len() > 200, "{}", files.len());
-    std::thread::scope(|scope| {
-        for thread in 0..2 {
-            let (fs, files) = (&fs, &files);
-            scope.spawn(move || {
-                let mut random = Random::new(thread);
-                let own = |number: u64| format!("/own-{thread}-{number}");
-                for step in 0..100_000 {
-                    let file = &files[random.below(files.len())];
-                    file.write_at(&[2; 4096], random.below_u64(len) * 4096).unwrap();
-                    if step % 4 == 0 {
-                        fs.create_file(own(step), 0o644).unwrap();
-                    } else if step % 4 == 2 {
-                        fs.remove_file(own(step - 2)).unwrap();
-                    }
-                }
-            });
-        }
-    });
-    let written = fs.write_stat();
-    assert!(written.victims > 200 && written.moved_data_blocks > 20_000, "{written:?}");
-    assert_eq!(written.cleanings_alone, 0, "{written:?}");
-    drop(files);
-    fs.close().unwrap();
-    drop(fs);
-    let report = check(&*device, &CheckOptions::default()).unwrap();
-    assert!(report.is_clean() && report.complete, "{report}");
-}
-
 #[test]
 fn a_volume_that_is_only_read_says_as_much_as_one_that_is_written() {
     // mkfs.f2fs and the checkpoint count the whole zones.

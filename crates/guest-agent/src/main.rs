@@ -8,6 +8,7 @@ mod cut;
 mod depth_one;
 mod endure;
 mod lsm;
+mod plot;
 mod pmem;
 mod rates;
 mod replay;
@@ -97,6 +98,8 @@ enum Command {
     Commands(commands::Args),
     /// Writes as a key-value store of sorted files does, and says how much of it the device was given.
     Lsm(lsm::Args),
+    /// Draws a picture of a table.
+    Plot(plot::Args),
     /// A long write into an aged volume on a slow card, by a real clock.
     #[command(subcommand)]
     SlowCard(slow_card::Command),
@@ -206,6 +209,7 @@ fn main() -> anyhow::Result<()> {
         Command::Rates(args) => rates::run(&args),
         Command::Commands(args) => commands::run(&args),
         Command::Lsm(args) => lsm::run(&args),
+        Command::Plot(args) => plot::run(&args),
         Command::SlowCard(command) => slow_card::run(&command),
         Command::Manifest { directory, defer } => {
             let manifest = match defer {

@@ -3,7 +3,6 @@
 //! | Way | when | runs |
 //! |---|---|---|
 //! | [`step`](Cleaning::step) | in the background, and first when segments run short | against operations, on any number of threads |
-//! | [`step_ahead`](Cleaning::step_ahead) | before segments run short, by operations that take them | the same |
 //! | [`clean_until`](Cleaning::clean_until) | when that is not enough | alone, with the gate closed |
 //! | [`preclean`](Cleaning::preclean) | before long writes into holes | against operations |
 //!
@@ -24,7 +23,7 @@ mod preclean;
 mod relocate;
 
 use f2fs_format::Nid;
-use f2fs_segment::{Class, SegmentManager, Victim, VictimPolicy};
+use f2fs_segment::{Class, Victim, VictimPolicy};
 
 use crate::balance::MARGIN;
 use crate::flight::Destination;
@@ -188,35 +187,23 @@ impl Cleaning<'_> {
         self.0.segments.manager().map_or(0, |segments| segments.floor(Class::User)) + MARGIN
     }
 
-    /// Empties one section for an operation, before all operations have to wait for room. An error does not concern the
-    /// operation: if it stays, one that finds no room will report it.
-    pub fn step_ahead(self) -> Option<CleanStep> {
-        let free = self.0.segments.manager().map_or(0, SegmentManager::free_sections);
-        let epoch = self.0.epoch();
-        let step = self.step(VictimPolicy::Greedy).ok().flatten().filter(|step| step.segments > 0);
-        match step {
-            Some(step) if step.node_blocks > 0 => self.0.pressure.emptied_one_of_nodes(epoch),
-            Some(_) => {}
-            None => self.0.pressure.step_gained_nothing(free),
-        }
-        step
-    }
-
     /// Empties one section while operations run: to the cold log, or, with [`VictimPolicy::AgeThreshold`], among blocks
-    /// of about the same age. Any number of threads may do so at a time. The moved blocks are durable, and the section
-    /// free, after the next checkpoint.
+    /// of about the same age. As many threads may do so at a time as there is room for. The moved blocks are durable, and the
+    /// section free, after the next checkpoint.
     ///
-    /// `None`: there is nothing worth it, or free sections are so few that [`clean_until`](Self::clean_until) must do it.
+    /// `None`: there is nothing worth it, or free sections are so few that [`clean_until`](Self::clean_until) must do it,
+    /// or too few for the steps of several threads.
     ///
     /// # Errors
     /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`], and errors of reading and writing blocks, which leave
     /// everything whole: a block that was not moved is where it was.
     pub fn step(self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
         let op = self.0.begin()?;
+        let turn = self.0.pressure.begin_step();
         let section = self.0.segments.manager()?.section_blocks();
         let free = self.0.segments.manager()?.free_sections();
         let floor = self.step_floor();
-        if free <= floor {
+        if !turn.fits(free.saturating_sub(floor)) {
             return Ok(None);
         }
         let Some(victim) = self.0.segments.manager()?.choose_victim(policy, self.0.clock.now()) else {
@@ -236,8 +223,9 @@ impl Cleaning<'_> {
         if !matches!(emptied, Ok(true)) {
             self.0.segments.manager()?.release_victim(&victim)?;
         }
-        let segments = if emptied? { victim.segments } else { 0 };
         self.0.pressure.tell(&self.0.store, &self.0.segments);
+        drop(turn);
+        let segments = if emptied? { victim.segments } else { 0 };
         Ok(Some(CleanStep {
             valid: victim.valid,
             data_blocks: report.data_blocks,

@@ -36,11 +36,34 @@ pub(crate) struct Pressure {
     dentries: ShardedCounter,
     /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
     reclaim_failed_at: AtomicU64,
-    /// Free sections when no section was worth emptying: none is looked for before their number changes.
-    step_failed_at: AtomicU32,
-    /// Sections of nodes that operations emptied, in the low 16 bits, and in which epoch: they are free with its
-    /// checkpoint.
-    emptied_of_nodes: AtomicU64,
+    /// Sections that are being emptied beside operations.
+    steps: AtomicU32,
+}
+
+/// Sections that are emptied beside operations at a time take from the room of checkpoints, as what they dirty is told
+/// when they end: one of data, and two of nodes at most, for each.
+const ROOM_OF_STEP: u32 = 3;
+
+/// One section is being emptied beside operations, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct StepTurn<'a> {
+    steps: &'a AtomicU32,
+    /// How many are, with this one.
+    count: u32,
+}
+
+impl StepTurn<'_> {
+    /// Whether all of them fit into so many sections. One alone does if there is one.
+    pub(crate) fn fits(&self, spare_sections: u32) -> bool {
+        spare_sections > 0 && (self.count == 1 || self.count.saturating_mul(ROOM_OF_STEP) <= spare_sections)
+    }
+}
+
+impl Drop for StepTurn<'_> {
+    fn drop(&mut self) {
+        // What the step took and dirtied is seen by whoever counts one less.
+        self.steps.fetch_sub(1, Ordering::Release);
+    }
 }
 
 impl Pressure {
@@ -50,8 +73,7 @@ impl Pressure {
             left_to_freeze,
             dentries: ShardedCounter::new(0),
             reclaim_failed_at: AtomicU64::new(u64::MAX),
-            step_failed_at: AtomicU32::new(u32::MAX),
-            emptied_of_nodes: AtomicU64::new(0),
+            steps: AtomicU32::new(0),
         }
     }
 
@@ -92,26 +114,9 @@ impl Pressure {
         self.reclaim_failed_at.store(blocks, Ordering::Relaxed);
     }
 
-    /// Whether a section may be worth emptying while so many are free.
-    pub(crate) fn step_may_help(&self, free_sections: u32) -> bool {
-        self.step_failed_at.load(Ordering::Relaxed) != free_sections
-    }
-
-    /// With so many free sections none was worth emptying.
-    pub(crate) fn step_gained_nothing(&self, free_sections: u32) {
-        self.step_failed_at.store(free_sections, Ordering::Relaxed);
-    }
-
-    /// Sections of nodes that operations emptied in this epoch.
-    pub(crate) fn emptied_of_nodes(&self, epoch: u64) -> u32 {
-        let state = self.emptied_of_nodes.load(Ordering::Relaxed);
-        if state >> 16 == epoch { (state & 0xffff) as u32 } else { 0 }
-    }
-
-    /// A section of nodes was emptied. One that is not counted is emptied all the same.
-    pub(crate) fn emptied_one_of_nodes(&self, epoch: u64) {
-        let count = (self.emptied_of_nodes(epoch) + 1).min(0xffff);
-        self.emptied_of_nodes.store(epoch << 16 | u64::from(count), Ordering::Relaxed);
+    /// Counts a step of a cleaner. How much room there is, is asked afterwards.
+    pub(crate) fn begin_step(&self) -> StepTurn<'_> {
+        StepTurn { steps: &self.steps, count: self.steps.fetch_add(1, Ordering::Acquire) + 1 }
     }
 
     /// Counts directory blocks that became dirty, or clean.
@@ -152,5 +157,27 @@ impl Pressure {
         if let Ok(segments) = segments.manager() {
             segments.set_pressure(nodes, dentries);
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::Pressure;
+
+    /// One step may use the last section; several leave three each.
+    #[test]
+    fn steps_fit_into_what_is_spare() {
+        let pressure = Pressure::new(1, 1);
+        let first = pressure.begin_step();
+        assert!(!first.fits(0) && first.fits(1));
+        let second = pressure.begin_step();
+        assert!(!second.fits(5) && second.fits(6));
+        let third = pressure.begin_step();
+        assert!(!third.fits(8) && third.fits(9));
+        drop(second);
+        drop(third);
+        assert!(pressure.begin_step().fits(6));
+        drop(first);
+        assert!(pressure.begin_step().fits(1));
     }
 }

@@ -316,7 +316,8 @@ fn mend_size(node: &mut NodeBlock, features: Features, file_type: FileType, cont
     let kept = inode.i_advise & (advise::KEEP_SIZE | advise::VERITY) != 0 && !is_dir;
     let beyond_is_fine = kept || orphan;
     // Nodes that all lie behind the end of a file are what Linux leaves: its size is right.
-    let last_wrong = if is_dir || content.last_near.is_some_and(|near| near >= content.end) { last } else { None };
+    let is_file = file_type == FileType::Regular;
+    let last_wrong = if !is_file || content.last_near.is_some_and(|near| near >= content.end) { last } else { None };
     if last_wrong.is_some_and(|last| last >= inode.i_size.get().div_ceil(4096)) && !beyond_is_fine {
         inode.i_size = needed.into();
     }

@@ -143,24 +143,6 @@ impl RollForward<'_> {
         }
     }
 
-    /// Frees what lies behind the end of a recovered file. The kernel syncs a file that was cut by its inode alone: the
-    /// nodes that were cut off it are no part of the chain, and the checkpoint still has them. It leaves them to the
-    /// file, whose old content then comes back when it grows.
-    pub(super) fn cut_behind_end(&self, inode: &Inode) -> Result<(), FsError> {
-        let keep = {
-            let node = inode.node.read();
-            let raw = node.inode();
-            // The clusters of a compressed file, and what proves a file's content, end behind it.
-            let ends_behind = raw.i_advise & (advise::KEEP_SIZE | advise::VERITY) != 0
-                || raw.compression(self.volume.features()).is_some();
-            let may_have = inode.kind == FileKind::Regular && raw.i_inline & inline::DATA == 0;
-            may_have.then(|| raw.i_size.get().div_ceil(BLOCK_SIZE as u64)).filter(|_| !ends_behind)
-        };
-        let Some(keep) = keep else { return Ok(()) };
-        while self.change(|op| truncate_step(op, &inode.node, keep))? == Progress::More {}
-        Ok(())
-    }
-
     fn recover_address(
         &self,
         op: &Op<'_>,

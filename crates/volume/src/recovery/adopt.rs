@@ -102,6 +102,14 @@ impl Recovery<'_> {
         }
     }
 
+    /// Whether a block is in use.
+    ///
+    /// # Errors
+    /// [`VolumeError::Device`].
+    pub fn is_in_use(self, addr: BlockAddr) -> Result<bool, VolumeError> {
+        self.0.segments.is_valid(addr)
+    }
+
     /// The owner of a data block that is in use; `None` if it is not, or holds a node.
     ///
     /// # Errors
