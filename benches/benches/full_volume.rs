@@ -9,9 +9,9 @@
 //! file of 4 KiB, and removes the one that it made 64 steps before. Without zones blocks are written into holes where free
 //! sections run short; on zones (of `--zone` MiB) only cleaning makes room.
 //!
-//! *victims* are sections that were emptied, *alone* are cleanings that kept operations out, *written* the blocks that the device was given, for each that the threads
-//! wrote. The longest wait is that of one operation; the time for which a thread was not run counts, so a busy machine
-//! makes it longer.
+//! *victims* are sections that were emptied, *alone* are cleanings that kept operations out, *written* are the blocks that
+//! the device was given for each of users' data. The longest wait is that of one operation; the time for which a thread
+//! was not run counts, so a busy machine makes it longer.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use f2fs::device::{BlockDevice, MemoryDevice, ZoneLayout, ZonedDevice};
+use f2fs::volume::WriteStat;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{FileSystem, FsError, Options};
 use f2fs_benches::report::{Csv, machine};
@@ -36,16 +37,16 @@ const KEPT: u64 = 64;
 #[derive(Debug, Parser)]
 struct Args {
     /// Size of the volume.
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(256..=1 << 20))]
     mib: u64,
     /// Shares of the users' blocks that are taken, in per cent.
-    #[arg(long, value_delimiter = ',', default_values_t = [50, 90, 97])]
+    #[arg(long, value_delimiter = ',', default_values_t = [50, 90, 97], value_parser = clap::value_parser!(u64).range(1..=100))]
     full: Vec<u64>,
     /// MiB of a zone.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..=4096))]
     zone: u64,
     /// Threads.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=128))]
     threads: u64,
     /// Seconds for each row.
     #[arg(long, default_value_t = 5.0)]
@@ -57,6 +58,9 @@ struct Args {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
+    if !(0.01..=3600.0).contains(&args.seconds) {
+        return Err("0.01 to 3600 seconds".into());
+    }
     println!("{}", machine());
     let columns = "allocation,full,operations_per_s,p50_us,p99_us,p999_us,longest_us,victims,alone,checkpoints,written";
     let mut csv = Csv::create("full_volume", columns)?;
@@ -74,13 +78,14 @@ fn main() -> Result<(), Box<dyn Error>> {
                 us(50.0),
                 us(99.0),
                 us(99.9),
-                row.victims,
-                row.alone,
-                row.checkpoints,
-                row.written
+                row.stat.victims,
+                row.stat.cleanings_alone,
+                row.stat.checkpoints,
+                row.stat.amplification()
             );
             let (p50, p99, p999) = (us(50.0), us(99.0), us(99.9));
-            let counts = format!("{},{},{},{:.3}", row.victims, row.alone, row.checkpoints, row.written);
+            let WriteStat { victims, cleanings_alone, checkpoints, .. } = row.stat;
+            let counts = format!("{victims},{cleanings_alone},{checkpoints},{:.3}", row.stat.amplification());
             csv.line(&format!("{name},{full},{rate:.0},{p50},{p99},{p999},{longest},{counts}"))?;
         }
     }
@@ -91,12 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 struct Row {
     waits: Latencies,
     took: Duration,
-    victims: u64,
-    /// Cleanings that kept operations out.
-    alone: u64,
-    checkpoints: u64,
-    /// Blocks that the device was given for each block that the threads wrote.
-    written: f64,
+    stat: WriteStat,
 }
 
 fn measure(args: &Args, full: u64, zones: bool) -> Result<Row, Box<dyn Error>> {
@@ -112,6 +112,9 @@ fn measure(args: &Args, full: u64, zones: bool) -> Result<Row, Box<dyn Error>> {
     format(&*device, &FormatOptions::default().with_features(features))?;
     let fs = FileSystem::open(device, Options::new())?;
     let files = fill(&fs, full)?;
+    if files == 0 {
+        return Err(format!("no file of 1 MiB fits into {full} % of {} MiB", args.mib).into());
+    }
     for thread in 0..args.threads {
         fs.create_dir(format!("/own-{thread}"), 0o755)?;
     }
@@ -135,20 +138,9 @@ fn measure(args: &Args, full: u64, zones: bool) -> Result<Row, Box<dyn Error>> {
         }
         Ok(all)
     })?;
-    let (took, after) = (begun.elapsed(), fs.write_stat());
-    let given = |stat: &f2fs::volume::WriteStat| {
-        stat.user_blocks + stat.moved_data_blocks + stat.node_blocks + stat.table_blocks + stat.pack_blocks
-    };
-    let wrote = (waits.len() as f64 / 3.0 * 2.0).max(1.0);
+    let (took, stat) = (begun.elapsed(), fs.write_stat().minus(&before));
     fs.close()?;
-    Ok(Row {
-        waits,
-        took,
-        victims: after.victims - before.victims,
-        alone: after.cleanings_alone - before.cleanings_alone,
-        checkpoints: after.checkpoints - before.checkpoints,
-        written: (given(&after) - given(&before)) as f64 / wrote,
-    })
+    Ok(Row { waits, took, stat })
 }
 
 /// Fills the volume; returns how many files there are.

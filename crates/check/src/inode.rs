@@ -268,9 +268,9 @@ fn check_file(view: &InodeView<'_, '_>, file_type: FileType, xattr_nodes: u64) -
     if let Some(last) = walk.last_behind.max(walk.last_written.filter(|_| reaches_behind))
         && !beyond_is_fine
     {
-        // Linux recovers files alone in that way.
-        let recovered = !reaches_behind && file_type == FileType::Regular;
-        let kind = if recovered { FindingKind::BehindEnd } else { FindingKind::FileSize };
+        // What Linux leaves, of files alone.
+        let is_left = !reaches_behind && file_type == FileType::Regular;
+        let kind = if is_left { FindingKind::BehindEnd } else { FindingKind::FileSize };
         let (what, found) = ("i_size", size);
         view.add(kind, Problem::Range { what, found, min: last * 4096 + 1, max: u64::MAX });
     }

@@ -199,11 +199,11 @@ impl Cleaning<'_> {
     /// everything whole: a block that was not moved is where it was.
     pub fn step(self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
         let op = self.0.begin()?;
-        let turn = self.0.pressure.begin_step();
+        let in_flight = self.0.steps.begin();
         let section = self.0.segments.manager()?.section_blocks();
         let free = self.0.segments.manager()?.free_sections();
         let floor = self.step_floor();
-        if !turn.fits(free.saturating_sub(floor)) {
+        if !in_flight.fits(free.saturating_sub(floor)) {
             return Ok(None);
         }
         let Some(victim) = self.0.segments.manager()?.choose_victim(policy, self.0.clock.now()) else {
@@ -224,7 +224,7 @@ impl Cleaning<'_> {
             self.0.segments.manager()?.release_victim(&victim)?;
         }
         self.0.pressure.tell(&self.0.store, &self.0.segments);
-        drop(turn);
+        drop(in_flight);
         let segments = if emptied? { victim.segments } else { 0 };
         Ok(Some(CleanStep {
             valid: victim.valid,

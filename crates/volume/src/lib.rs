@@ -108,6 +108,7 @@ mod sit;
 mod slots;
 mod space;
 mod stat;
+mod steps;
 mod stop;
 mod stop_cause;
 mod superblock;

@@ -25,6 +25,7 @@ use crate::recent_nodes::RecentNodes;
 use crate::roll_forward::RollForward;
 use crate::segments::{Segments, SitReader};
 use crate::space::Space;
+use crate::steps::Steps;
 use crate::table_source::TableSource;
 use crate::write_stat::WriteCounters;
 use crate::zones::{self, Zones};
@@ -107,6 +108,7 @@ impl Volume {
             discards: options.discard && device.info().supports_discard,
             blocks_written: BatchedCount::new(DATA_BATCH),
             pressure: Pressure::new(options.dirty_nodes, options.nodes_left_to_freeze),
+            steps: Steps::new(),
             brake: Brake::default(),
             precleaner: Precleaner::new(if zones.is_some() { &in_order } else { &options.allocation }),
             epochs: Epochs::new(),

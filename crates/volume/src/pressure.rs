@@ -8,7 +8,7 @@
 //! None. The counts are per processor.
 
 use f2fs_sync::ShardedCounter;
-use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use f2fs_sync::atomic::{AtomicU64, Ordering};
 
 use crate::node_store::NodeStore;
 use crate::segments::Segments;
@@ -36,34 +36,6 @@ pub(crate) struct Pressure {
     dentries: ShardedCounter,
     /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
     reclaim_failed_at: AtomicU64,
-    /// Sections that are being emptied beside operations.
-    steps: AtomicU32,
-}
-
-/// Sections that are emptied beside operations at a time take from the room of checkpoints, as what they dirty is told
-/// when they end: one of data, and two of nodes at most, for each.
-const ROOM_OF_STEP: u32 = 3;
-
-/// One section is being emptied beside operations, until this is dropped.
-#[derive(Debug)]
-pub(crate) struct StepTurn<'a> {
-    steps: &'a AtomicU32,
-    /// How many are, with this one.
-    count: u32,
-}
-
-impl StepTurn<'_> {
-    /// Whether all of them fit into so many sections. One alone does if there is one.
-    pub(crate) fn fits(&self, spare_sections: u32) -> bool {
-        spare_sections > 0 && (self.count == 1 || self.count.saturating_mul(ROOM_OF_STEP) <= spare_sections)
-    }
-}
-
-impl Drop for StepTurn<'_> {
-    fn drop(&mut self) {
-        // What the step took and dirtied is seen by whoever counts one less.
-        self.steps.fetch_sub(1, Ordering::Release);
-    }
 }
 
 impl Pressure {
@@ -73,7 +45,6 @@ impl Pressure {
             left_to_freeze,
             dentries: ShardedCounter::new(0),
             reclaim_failed_at: AtomicU64::new(u64::MAX),
-            steps: AtomicU32::new(0),
         }
     }
 
@@ -114,11 +85,6 @@ impl Pressure {
         self.reclaim_failed_at.store(blocks, Ordering::Relaxed);
     }
 
-    /// Counts a step of a cleaner. How much room there is, is asked afterwards.
-    pub(crate) fn begin_step(&self) -> StepTurn<'_> {
-        StepTurn { steps: &self.steps, count: self.steps.fetch_add(1, Ordering::Acquire) + 1 }
-    }
-
     /// Counts directory blocks that became dirty, or clean.
     pub(crate) fn count_dentries(&self, blocks: i64, store: &NodeStore, segments: &Segments) {
         let here = self.dentries.add(blocks);
@@ -157,27 +123,5 @@ impl Pressure {
         if let Ok(segments) = segments.manager() {
             segments.set_pressure(nodes, dentries);
         }
-    }
-}
-
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use super::Pressure;
-
-    /// One step may use the last section; several leave three each.
-    #[test]
-    fn steps_fit_into_what_is_spare() {
-        let pressure = Pressure::new(1, 1);
-        let first = pressure.begin_step();
-        assert!(!first.fits(0) && first.fits(1));
-        let second = pressure.begin_step();
-        assert!(!second.fits(5) && second.fits(6));
-        let third = pressure.begin_step();
-        assert!(!third.fits(8) && third.fits(9));
-        drop(second);
-        drop(third);
-        assert!(pressure.begin_step().fits(6));
-        drop(first);
-        assert!(pressure.begin_step().fits(1));
     }
 }

@@ -36,6 +36,7 @@ use crate::recent_nodes::RecentNodes;
 use crate::roll_forward::RollForward;
 use crate::segments::Segments;
 use crate::space::Space;
+use crate::steps::Steps;
 use crate::stop_cause::StopCause;
 use crate::write_stat::WriteCounters;
 use crate::zoning::Zoning;
@@ -80,6 +81,8 @@ pub struct Volume {
     pub(crate) blocks_written: BatchedCount,
     /// The blocks that the next checkpoint has to write, and whether it is due.
     pub(crate) pressure: Pressure,
+    /// Sections that are being emptied beside operations.
+    pub(crate) steps: Steps,
     /// Slows operations down when a checkpoint cannot follow them.
     pub(crate) brake: Brake,
     /// Moves blocks out of the way of writes into holes, and plans these.

@@ -315,10 +315,10 @@ fn mend_size(node: &mut NodeBlock, features: Features, file_type: FileType, cont
     let is_dir = file_type == FileType::Directory;
     let kept = inode.i_advise & (advise::KEEP_SIZE | advise::VERITY) != 0 && !is_dir;
     let beyond_is_fine = kept || orphan;
+    let reaches = |last: Option<u64>| last.is_some_and(|last| last >= inode.i_size.get().div_ceil(4096));
     // Nodes that all lie behind the end of a file are what Linux leaves: its size is right.
-    let is_file = file_type == FileType::Regular;
-    let last_wrong = if !is_file || content.last_near.is_some_and(|near| near >= content.end) { last } else { None };
-    if last_wrong.is_some_and(|last| last >= inode.i_size.get().div_ceil(4096)) && !beyond_is_fine {
+    let is_left = file_type == FileType::Regular && !reaches(content.last_near);
+    if reaches(last) && !is_left && !beyond_is_fine {
         inode.i_size = needed.into();
     }
     if is_dir {

@@ -21,8 +21,8 @@ use crate::truncate::{Progress, truncate_step};
 /// So many nodes behind an end are looked at, which stay in memory until it is done: those of 250 GiB.
 const MOST: u32 = 65_536;
 
-/// What there is behind an end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What there is behind an end; the greater of two is that of both together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Behind {
     Nothing,
     Something,
@@ -59,7 +59,7 @@ impl RollForward<'_> {
             (own, node.inode().i_nid.map(Nid::from), node.inode().layout(features).addresses())
         };
         let mut look = Look { volume: &self.volume, ino: inode.ino, addresses, end, nodes: 0 };
-        look.addresses(&own, 0).and(|| look.children(0, &nids))
+        look.addresses(&own, 0).max(look.children(0, &nids))
     }
 }
 
@@ -107,33 +107,16 @@ impl Look<'_> {
             let below = match first {
                 // A whole node is something, also an empty one.
                 Some(first) if first >= self.end => {
-                    self.addresses(&slots.map(BlockAddr::from), first).and(|| Behind::Something)
+                    self.addresses(&slots.map(BlockAddr::from), first).max(Behind::Something)
                 }
                 Some(first) => self.addresses(&slots.map(BlockAddr::from), first),
                 None => self.children(child, &slots.map(Nid::from)),
             };
-            behind = behind.and(|| below);
+            behind = behind.max(below);
             if behind == Behind::Damage {
                 break;
             }
         }
         behind
-    }
-}
-
-impl Behind {
-    /// The worse of both; the second is not looked at behind damage.
-    fn and(self, other: impl FnOnce() -> Behind) -> Behind {
-        match self {
-            Behind::Damage => Behind::Damage,
-            Behind::Something => {
-                if other() == Behind::Damage {
-                    Behind::Damage
-                } else {
-                    Behind::Something
-                }
-            }
-            Behind::Nothing => other(),
-        }
     }
 }

@@ -46,10 +46,10 @@ impl Here {
         Ok(())
     }
 
-    /// `f2fs check IMAGE`, which must find nothing.
-    pub(crate) fn check(&self, image: &Path) -> Result<()> {
-        process::output(Command::new(&self.f2fs).arg("check").arg(image))?;
-        Ok(())
+    /// `f2fs check IMAGE`, which must find no damage. Returns what it says.
+    pub(crate) fn check(&self, image: &Path) -> Result<String> {
+        let said = process::output(Command::new(&self.f2fs).arg("check").arg(image))?;
+        String::from_utf8(said).context("findings that are not UTF-8")
     }
 
     /// Runs the tree script `what` (`make` or `change`) on an image with the library.
