@@ -433,7 +433,7 @@ fn zones_that_are_not_the_volumes_are_refused() {
     .unwrap();
     let before = bytes.snapshot();
     let refused = |device: Arc<dyn BlockDevice>| match FileSystem::open(device, Options::new()).unwrap_err() {
-        f2fs_files::FsError::Volume(error) => error,
+        FsError::Volume(error) => error,
         other => panic!("{other}"),
     };
     assert!(matches!(refused(bytes.clone()), VolumeError::NoZones));
