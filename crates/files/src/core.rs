@@ -160,6 +160,7 @@ impl Core {
                 }
             }
             Need::Preclean => self.preclean()?,
+            Need::CleaningStep => drop(self.volume.cleaning().step_ahead()),
             Need::Cleaning => {
                 self.clean()?;
             }

@@ -4,7 +4,8 @@
 //! Users' data leaves that much free ([`f2fs_segment::Class`]); nodes and directory blocks become dirty without asking,
 //! so each operation asks [`Balance::need`] before it begins.
 
-use f2fs_segment::Class;
+use f2fs_format::BLOCKS_PER_SEGMENT;
+use f2fs_segment::{Class, SegmentManager};
 
 use crate::Volume;
 
@@ -17,12 +18,23 @@ pub enum Need {
     Checkpoint,
     /// Runs moved out of the way of writes ([`Cleaning::preclean`](crate::Cleaning::preclean)), and a checkpoint.
     Preclean,
+    /// One section emptied beside operations ([`Cleaning::step_ahead`](crate::Cleaning::step_ahead)): soon there will be
+    /// few.
+    CleaningStep,
     /// A cleaning ([`Cleaning::clean_until`](crate::Cleaning::clean_until)): few free segments, and none that only wait.
     Cleaning,
 }
 
 /// Free sections beyond the floor at which something is done.
 pub(crate) const MARGIN: u32 = 2;
+
+/// Free segments beyond those, with the ones that the next checkpoint frees, at which operations begin to empty sections
+/// on a volume where nothing is written into holes. So they seldom have to wait for sections that are emptied alone. Of
+/// large sections these are two: the earlier one is emptied, the more of it would have been freed by itself.
+const AHEAD: u32 = 16;
+
+/// Blocks that a cleaning alone has to be able to gain beyond what the last one could, if that fell short.
+const WORTH_CLEANING: u64 = BLOCKS_PER_SEGMENT as u64;
 
 /// What a volume needs so that it can go on: [`Volume::balance`].
 #[derive(Clone, Copy, Debug)]
@@ -62,20 +74,52 @@ impl Balance<'_> {
         }
         let Ok(segments) = self.0.segments.manager() else { return Need::Nothing };
         // Dirty blocks must always fit into free segments, or the next checkpoint cannot be written.
-        if segments.free_sections() > segments.floor(Class::User) + MARGIN {
-            return if self.0.precleaner.is_due(segments) { Need::Preclean } else { Need::Nothing };
+        let (free, last) = (segments.free_sections(), segments.floor(Class::User) + MARGIN);
+        if free > last {
+            let is_due = self.0.precleaner.is_due(segments);
+            return if is_due { Need::Preclean } else { self.need_ahead(segments, free, last) };
         }
         if segments.dirty_sections() > MARGIN || segments.prefree_segments() > 0 {
             return Need::Checkpoint;
         }
-        if self.0.pressure.cleaning_may_help(&self.0.space) { Need::Cleaning } else { Need::Nothing }
+        let may_help = self.0.pressure.cleaning_may_help(WORTH_CLEANING, &self.0.space, segments);
+        if may_help { Need::Cleaning } else { Need::Nothing }
+    }
+
+    /// What is needed while there is room, so that it stays: `last` free sections are the least with which operations may
+    /// go on. As many sections are emptied as are taken, and a checkpoint frees them when most of the room is used up.
+    /// More room than the reserve can be out of reach of any cleaning.
+    fn need_ahead(self, segments: &SegmentManager, free: u32, last: u32) -> Need {
+        if !self.0.zoning.is_zoned() {
+            return Need::Nothing;
+        }
+        let goal = last.saturating_add(self.ahead()).min(segments.reserved_sections() + segments.dirty_sections());
+        if free > goal {
+            return Need::Nothing;
+        }
+        let emptied = segments.prefree_segments() / segments.section_segments();
+        if free + emptied + self.0.pressure.emptied_of_nodes(self.0.epoch()) <= goal {
+            return if self.0.pressure.step_may_help(free) { Need::CleaningStep } else { Need::Nothing };
+        }
+        if free <= last + ((goal - last) / 4).max(1) { Need::Checkpoint } else { Need::Nothing }
+    }
+
+    /// Free sections beyond the last ones that operations keep by emptying others.
+    pub(crate) fn ahead(self) -> u32 {
+        self.0.segments.manager().map_or(0, |segments| AHEAD.div_ceil(segments.section_segments()).max(2))
     }
 
     /// Free segments that a cleaning should aim at; 0 for a volume that is open for reading.
     #[must_use]
     pub fn cleaning_goal(self) -> u32 {
         let Ok(segments) = self.0.segments.manager() else { return 0 };
-        let sections = (segments.floor(Class::User) + 2 * MARGIN).max(segments.reserved_sections());
+        let least = segments.floor(Class::User) + 2 * MARGIN;
+        let sections = if self.0.zoning.is_zoned() {
+            // Beyond that operations clean ahead.
+            least.max((least - MARGIN + self.ahead()).min(segments.reserved_sections()))
+        } else {
+            least.max(segments.reserved_sections())
+        };
         sections * segments.section_segments()
     }
 
@@ -83,9 +127,14 @@ impl Balance<'_> {
     #[must_use]
     pub fn reclaim_may_help(self) -> bool {
         !self.0.roll_forward.is_recovering()
-            && (self.0.segments.free().1 > 0
-                || self.0.store.dirty() > 0
-                || self.0.pressure.cleaning_may_help(&self.0.space))
+            && (self.0.segments.free().1 > 0 || self.0.store.dirty() > 0 || self.cleaning_may_help())
+    }
+
+    /// Whether a cleaning alone can gain anything that the last one could not.
+    #[must_use]
+    pub fn cleaning_may_help(self) -> bool {
+        let manager = self.0.segments.manager();
+        manager.is_ok_and(|segments| self.0.pressure.cleaning_may_help(1, &self.0.space, segments))
     }
 
     /// Counts directory blocks that wait for the checkpoint.

@@ -3,6 +3,7 @@
 //! | Way | when | runs |
 //! |---|---|---|
 //! | [`step`](Cleaning::step) | in the background, and first when segments run short | against operations, on any number of threads |
+//! | [`step_ahead`](Cleaning::step_ahead) | before segments run short, by operations that take them | the same |
 //! | [`clean_until`](Cleaning::clean_until) | when that is not enough | alone, with the gate closed |
 //! | [`preclean`](Cleaning::preclean) | before long writes into holes | against operations |
 //!
@@ -21,14 +22,16 @@
 
 mod preclean;
 mod relocate;
+mod step;
 
 use f2fs_format::Nid;
-use f2fs_segment::{Class, Victim, VictimPolicy};
+use f2fs_segment::{Victim, VictimPolicy};
 
-use crate::balance::MARGIN;
 use crate::flight::Destination;
 use crate::write_stat::Count;
 use crate::{Op, Reason, Volume, VolumeError};
+
+pub use self::step::CleanStep;
 
 /// The counts of a cleaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,19 +49,11 @@ pub struct CleanReport {
     pub free_segments: u32,
 }
 
-/// The counts of one step of a cleaner.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CleanStep {
-    /// Valid blocks that the section had.
-    pub valid: u32,
-    /// Data blocks moved.
-    pub data_blocks: u64,
-    /// Nodes that move with the next checkpoint.
-    pub node_blocks: u64,
-    /// Segments that the next checkpoint frees, if nothing was left in them.
-    pub segments: u32,
-}
+/// Sixty-fourths of a section that may be valid in a victim: one that is nearly full costs as much as it gives.
+const WORTH: u64 = 63;
+/// Rounds that bring no more free segments, after which a cleaning gives up. What a round moves dirties nodes, whose old
+/// places are holes only the next round can use.
+const IN_VAIN: u32 = 4;
 
 /// The cleaner of a volume: [`Volume::cleaning`].
 #[derive(Clone, Copy, Debug)]
@@ -79,20 +74,21 @@ impl Cleaning<'_> {
         let mut report = CleanReport::default();
         self.0.written.add(Count::CleaningsAlone, 1);
         self.0.checkpoints().with_gate_closed(above, |op, turn| {
+            let (mut most, mut in_vain) = (self.0.segments.manager()?.free_segments(), 0);
             loop {
-                let before = self.0.segments.manager()?.free_segments();
                 let victims = self.round(op, goal, &mut report)?;
                 self.0.checkpoints().write_behind_gate(Reason::Sync, turn, 0)?;
                 report.checkpoints += 1;
                 let after = self.0.segments.manager()?.free_segments();
-                if after >= goal || victims == 0 || after <= before {
+                in_vain = if after > most { 0 } else { in_vain + 1 };
+                if after >= goal || victims == 0 || in_vain == IN_VAIN {
                     break;
                 }
+                most = most.max(after);
             }
             report.free_segments = self.0.segments.manager()?.free_segments();
             if report.free_segments < goal {
-                // Nothing more can be gained until blocks are freed.
-                self.0.pressure.cleaning_gained_nothing(self.0.space.blocks());
+                self.0.pressure.cleaning_fell_short(&self.0.space, self.0.segments.manager()?);
             }
             Ok(())
         })?;
@@ -119,7 +115,7 @@ impl Cleaning<'_> {
                 return Ok(victims);
             };
             // A section that is nearly full costs as much as it gives.
-            let worth = u64::from(victim.valid) * 64 < u64::from(section) * 63;
+            let worth = u64::from(victim.valid) * 64 < u64::from(section) * WORTH;
             if !worth || u64::from(victim.valid) > room {
                 self.0.segments.manager()?.release_victim(&victim)?;
                 return Ok(victims);
@@ -179,58 +175,5 @@ impl Cleaning<'_> {
         }
         self.0.written.add(Count::Victims, 1);
         Ok(true)
-    }
-
-    /// Sections that must be free for a step to begin: those of users' floor, so that a step takes nothing from
-    /// checkpoints.
-    pub(crate) fn step_floor(self) -> u32 {
-        self.0.segments.manager().map_or(0, |segments| segments.floor(Class::User)) + MARGIN
-    }
-
-    /// Empties one section while operations run: to the cold log, or, with [`VictimPolicy::AgeThreshold`], among blocks
-    /// of about the same age. As many threads may do so at a time as there is room for. The moved blocks are durable, and the
-    /// section free, after the next checkpoint.
-    ///
-    /// `None`: there is nothing worth it, or free sections are so few that [`clean_until`](Self::clean_until) must do it,
-    /// or too few for the steps of several threads.
-    ///
-    /// # Errors
-    /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`], and errors of reading and writing blocks, which leave
-    /// everything whole: a block that was not moved is where it was.
-    pub fn step(self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
-        let op = self.0.begin()?;
-        let in_flight = self.0.steps.begin();
-        let section = self.0.segments.manager()?.section_blocks();
-        let free = self.0.segments.manager()?.free_sections();
-        let floor = self.step_floor();
-        if !in_flight.fits(free.saturating_sub(floor)) {
-            return Ok(None);
-        }
-        let Some(victim) = self.0.segments.manager()?.choose_victim(policy, self.0.clock.now()) else {
-            return Ok(None);
-        };
-        let worth = u64::from(victim.valid) * 64 < u64::from(section) * 63;
-        // Moved blocks take room at once, and nodes with the checkpoint.
-        let room = u64::from(free - floor) * u64::from(section);
-        if !worth || u64::from(victim.valid) > room {
-            self.0.segments.manager()?.release_victim(&victim)?;
-            return Ok(None);
-        }
-        let mut report = CleanReport::default();
-        let destination =
-            if matches!(policy, VictimPolicy::AgeThreshold(_)) { Destination::SameAge } else { Destination::ColdLog };
-        let emptied = self.empty(&op, &victim, destination, &mut report);
-        if !matches!(emptied, Ok(true)) {
-            self.0.segments.manager()?.release_victim(&victim)?;
-        }
-        self.0.pressure.tell(&self.0.store, &self.0.segments);
-        drop(in_flight);
-        let segments = if emptied? { victim.segments } else { 0 };
-        Ok(Some(CleanStep {
-            valid: victim.valid,
-            data_blocks: report.data_blocks,
-            node_blocks: report.node_blocks,
-            segments,
-        }))
     }
 }

@@ -54,10 +54,11 @@ impl Volume {
         let may_wait = if options.read_only || zoned { 0 } else { options.write_behind };
         let behind = (may_wait != 0).then(|| PlainArc::new(WriteBehind::new(device.clone(), may_wait)));
         let device = behind.clone().map_or(device, |behind| behind);
-        let lanes =
-            zones.as_ref().map_or_else(|| lanes_of(&geometry, options.lanes), |zones| zones.lanes(options.lanes));
         let pack = Pack::load(&*device, &geometry)?;
         let checkpoint = &pack.checkpoint;
+        let kept = zones::kept_sections(&geometry, checkpoint.overprovision_segments);
+        let lanes =
+            zones.as_ref().map_or_else(|| lanes_of(&geometry, options.lanes), |zones| zones.lanes(options.lanes, kept));
         if checkpoint.has(flags::DISABLED) && !options.read_only {
             return Err(VolumeError::CheckpointDisabled);
         }
@@ -200,9 +201,8 @@ fn open_segments(
         config = config.section_capacity(blocks);
     }
     if let Some(zones) = zones {
-        config = config.aside(zones.aside(lanes));
-        // A crash may make each log leave its zone when the volume is opened next, and cleaning needs room then.
-        config = config.user_floor(2 * LogType::ALL.len() as u32);
+        let kept = zones::kept_sections(geometry, overprovision);
+        config = config.aside(zones.aside(lanes, kept)).user_floor(zones::USER_FLOOR);
     }
     Ok(SegmentManager::open(config, table, pack.bitmaps.sit.clone(), logs)?)
 }

@@ -8,11 +8,12 @@
 //! None. The counts are per processor.
 
 use f2fs_sync::ShardedCounter;
-use f2fs_sync::atomic::{AtomicU64, Ordering};
+use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::node_store::NodeStore;
 use crate::segments::Segments;
 use crate::space::Space;
+use f2fs_segment::SegmentManager;
 
 /// Free sections beyond the floor from which on dirty blocks are counted seldom. With at most 128 processors, and
 /// [`SELDOM`], fewer than 2 x 128 x 128 blocks are dirty without being told, which are 64 segments.
@@ -34,8 +35,14 @@ pub(crate) struct Pressure {
     left_to_freeze: u64,
     /// Directory blocks that wait for the checkpoint.
     dentries: ShardedCounter,
-    /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
-    reclaim_failed_at: AtomicU64,
+    /// Blocks in use or free when cleaning last fell short. The others are those that it can gain: it is not tried again
+    /// before there are more of them.
+    fell_short_at: AtomicU64,
+    /// Free sections when none was worth emptying ahead: none is looked for before their number changes.
+    step_failed_at: AtomicU32,
+    /// Sections of nodes that operations emptied, in the low 16 bits, and in which epoch: they are free with its
+    /// checkpoint.
+    emptied_of_nodes: AtomicU64,
 }
 
 impl Pressure {
@@ -44,7 +51,9 @@ impl Pressure {
             dirty_limit,
             left_to_freeze,
             dentries: ShardedCounter::new(0),
-            reclaim_failed_at: AtomicU64::new(u64::MAX),
+            fell_short_at: AtomicU64::new(u64::MAX),
+            step_failed_at: AtomicU32::new(u32::MAX),
+            emptied_of_nodes: AtomicU64::new(0),
         }
     }
 
@@ -75,14 +84,38 @@ impl Pressure {
         store.listed().saturating_add(store.kept()) <= self.dirty_limit.saturating_mul(2)
     }
 
-    /// Whether blocks were freed since cleaning gained nothing.
-    pub(crate) fn cleaning_may_help(&self, space: &Space) -> bool {
-        space.blocks() < self.reclaim_failed_at.load(Ordering::Relaxed)
+    /// Whether a cleaning can gain `least` blocks more than the last one that fell short, if one did: blocks were freed
+    /// since, or written elsewhere, which leaves holes behind.
+    pub(crate) fn cleaning_may_help(&self, least: u64, space: &Space, segments: &SegmentManager) -> bool {
+        let fell_short_at = self.fell_short_at.load(Ordering::Relaxed);
+        fell_short_at == u64::MAX || in_use_or_free(space, segments).saturating_add(least) <= fell_short_at
     }
 
-    /// With so many blocks in use cleaning gained nothing.
-    pub(crate) fn cleaning_gained_nothing(&self, blocks: u64) {
-        self.reclaim_failed_at.store(blocks, Ordering::Relaxed);
+    /// A cleaning left fewer free segments than it was asked for.
+    pub(crate) fn cleaning_fell_short(&self, space: &Space, segments: &SegmentManager) {
+        self.fell_short_at.store(in_use_or_free(space, segments), Ordering::Relaxed);
+    }
+
+    /// Whether a section may be worth emptying while so many are free.
+    pub(crate) fn step_may_help(&self, free_sections: u32) -> bool {
+        self.step_failed_at.load(Ordering::Relaxed) != free_sections
+    }
+
+    /// With so many free sections none was worth emptying.
+    pub(crate) fn step_gained_nothing(&self, free_sections: u32) {
+        self.step_failed_at.store(free_sections, Ordering::Relaxed);
+    }
+
+    /// Sections of nodes that operations emptied in this epoch.
+    pub(crate) fn emptied_of_nodes(&self, epoch: u64) -> u32 {
+        let state = self.emptied_of_nodes.load(Ordering::Relaxed);
+        if state >> 16 == epoch { (state & 0xffff) as u32 } else { 0 }
+    }
+
+    /// A section of nodes was emptied. One that is not counted is emptied all the same.
+    pub(crate) fn emptied_one_of_nodes(&self, epoch: u64) {
+        let count = (self.emptied_of_nodes(epoch) + 1).min(0xffff);
+        self.emptied_of_nodes.store(epoch << 16 | u64::from(count), Ordering::Relaxed);
     }
 
     /// Counts directory blocks that became dirty, or clean.
@@ -124,4 +157,9 @@ impl Pressure {
             segments.set_pressure(nodes, dentries);
         }
     }
+}
+
+/// Blocks in use, and those that can be written in free segments.
+fn in_use_or_free(space: &Space, segments: &SegmentManager) -> u64 {
+    space.blocks() + segments.blocks_in(segments.free_segments())
 }

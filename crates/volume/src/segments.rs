@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use f2fs_device::BlockDevice;
 use f2fs_format::sit::{ENTRIES_PER_BLOCK, RawSitEntry, SitBlock};
 use f2fs_format::summary::{Summary, SummaryBlock};
-use f2fs_format::{BlockAddr, Geometry, LogType, SegmentNo, bits};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, SegmentNo, bits};
 use f2fs_segment::{Run, SegmentError, SegmentInfo, SegmentManager};
 use f2fs_sync::{Arc, Mutex, PlainArc};
 
@@ -108,14 +108,15 @@ impl SitReader {
     fn info(&self, segment: SegmentNo) -> Result<SegmentInfo, VolumeError> {
         let stands = self.logs.iter().any(|(held, _)| *held == segment);
         let mut info = SegmentInfo::from_entry(segment, &self.entry(segment)?, stands)?;
-        for (addr, owner) in &*self.changed.lock() {
-            match self.geometry.locate(*addr) {
-                Some((other, offset)) if other == segment && owner.is_some() => {
-                    info.valid_map.insert(offset, 1);
-                    info.taken_map.insert(offset, 1);
-                }
-                Some((other, offset)) if other == segment => info.valid_map.remove(offset, 1),
-                _ => {}
+        let first = self.geometry.block_at(segment, 0);
+        let blocks = first..BlockAddr(first.0 + BLOCKS_PER_SEGMENT);
+        for (addr, owner) in self.changed.lock().range(blocks) {
+            let offset = addr.0 - first.0;
+            if owner.is_some() {
+                info.valid_map.insert(offset, 1);
+                info.taken_map.insert(offset, 1);
+            } else {
+                info.valid_map.remove(offset, 1);
             }
         }
         (info.valid, info.taken) = (info.valid_map.count(), info.taken_map.count());

@@ -2,14 +2,15 @@
 //! crash. The device judges each write: one that is not at the write pointer of its zone is an error there.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod full;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use f2fs_check::{CheckOptions, check};
 use f2fs_device::{BlockDevice, KeptZones, MemoryDevice, Zone, ZoneLayout, ZoneState, ZonedDevice};
-use f2fs_device_test::{Random, SlowDevice, bytes};
-use f2fs_files::{FileSystem, FsError, Options, Pace};
+use f2fs_device_test::{Random, bytes};
+use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_format::SegmentNo;
 use f2fs_format::feature::Features;
 use f2fs_test_kit::volumes::within;
@@ -132,48 +133,6 @@ fn a_full_volume_goes_on() {
 #[test]
 fn a_full_volume_with_a_capacity_below_the_size_and_few_active_zones_goes_on() {
     within(LIMIT, || fill_and_overwrite(layout().with_capacity(700).with_limits(6, 6), assert_sound));
-}
-
-/// Many threads that each empty sections beside the others, on a device whose flushes take long: what they take and
-/// dirty at a time leaves room for the checkpoint.
-#[test]
-fn steps_of_many_threads_leave_a_checkpoint_its_room() {
-    let zoned = ZonedDevice::new(Arc::new(MemoryDevice::new(256 << 8)), ZoneLayout::new(512).with_conventional(8));
-    let device = Arc::new(SlowDevice::new(zoned.unwrap(), |_| 0.0).with_flushes(Duration::from_millis(5)));
-    format(&*device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
-    let fs = FileSystem::open(device.clone(), Options::new().volume(VolumeOptions::new().lanes(2))).unwrap();
-    // Of two blocks each, so that nearly every block that moves dirties a node of its own.
-    let mut files = Vec::new();
-    while (fs.statfs().valid_blocks + 3) * 100 <= fs.statfs().user_blocks * 90 {
-        if files.len() % 256 == 0 {
-            fs.create_dir(format!("/{}", files.len() / 256), 0o755).unwrap();
-        }
-        let file = fs.create_file(format!("/{}/{}", files.len() / 256, files.len()), 0o644).unwrap();
-        file.write_at(&[1; 8192], 0).unwrap();
-        files.push(file);
-    }
-    fs.checkpoint().unwrap();
-    let (begun, emptied) = (Instant::now(), AtomicU64::new(0));
-    std::thread::scope(|scope| {
-        for thread in 0..32 {
-            let (fs, files, emptied) = (&fs, &files, &emptied);
-            scope.spawn(move || {
-                let mut random = Random::new(thread);
-                while begun.elapsed() < Duration::from_secs(2) {
-                    let written = files[random.below(files.len())].write_at(&[2; 4096], random.below_u64(2) * 4096);
-                    assert!(written.as_ref().map_or_else(FsError::is_no_space, |len| *len == 4096), "{written:?}");
-                    let step = fs.clean_step(Pace::Urgent).unwrap();
-                    emptied.fetch_add(u64::from(step.is_some()), Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    assert!(emptied.into_inner() > 0);
-    drop(files);
-    fs.close().unwrap();
-    drop(fs);
-    let report = check(&*device, &CheckOptions::default()).unwrap();
-    assert!(report.is_clean() && report.complete, "{report}");
 }
 
 #[test]

@@ -1,0 +1,99 @@
+//! Volumes on zones that are nearly full, under the load of many threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use f2fs_check::{CheckOptions, check};
+use f2fs_device::{BlockDevice, MemoryDevice, ZoneLayout, ZonedDevice};
+use f2fs_device_test::{Random, SlowDevice};
+use f2fs_files::{File, FileSystem, Options, Pace};
+use f2fs_format::feature::Features;
+use f2fs_volume::VolumeOptions;
+use f2fs_volume::format::{FormatOptions, format};
+
+/// A volume of 256 MiB on zones whose flushes take 5 ms, filled to so many per cent with files of two blocks each:
+/// nearly every block that moves dirties a node of its own.
+fn full_of_small_files(percent: u64) -> (Arc<dyn BlockDevice>, FileSystem, Vec<File>) {
+    let zoned = ZonedDevice::new(Arc::new(MemoryDevice::new(256 << 8)), ZoneLayout::new(512).with_conventional(8));
+    let device = Arc::new(SlowDevice::new(zoned.unwrap(), |_| 0.0).with_flushes(Duration::from_millis(5)));
+    format(&*device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new().volume(VolumeOptions::new().lanes(2))).unwrap();
+    let mut files = Vec::new();
+    while (fs.statfs().valid_blocks + 3) * 100 <= fs.statfs().user_blocks * percent {
+        if files.len() % 256 == 0 {
+            fs.create_dir(format!("/{}", files.len() / 256), 0o755).unwrap();
+        }
+        let file = fs.create_file(format!("/{}/{}", files.len() / 256, files.len()), 0o644).unwrap();
+        file.write_at(&[1; 8192], 0).unwrap();
+        files.push(file);
+    }
+    fs.checkpoint().unwrap();
+    (device, fs, files)
+}
+
+/// Overwrites blocks of these files by so many threads, each for as long as it is told by its number of writes.
+fn overwrite(files: &[File], threads: u64, go_on: impl Fn(u64) -> bool + Sync) {
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let go_on = &go_on;
+            scope.spawn(move || {
+                let mut random = Random::new(thread);
+                for written in 0.. {
+                    if !go_on(written) {
+                        break;
+                    }
+                    let file = &files[random.below(files.len())];
+                    file.write_at(&[2; 4096], random.below_u64(2) * 4096).unwrap();
+                }
+            });
+        }
+    });
+}
+
+fn close_and_check(device: &dyn BlockDevice, fs: FileSystem) {
+    fs.close().unwrap();
+    drop(fs);
+    let report = check(device, &CheckOptions::default()).unwrap();
+    assert!(report.is_clean() && report.complete, "{report}");
+}
+
+/// Many threads that each empty sections beside the others, on a device whose flushes take long: what they take and
+/// dirty at a time leaves room for the checkpoint.
+#[test]
+fn steps_of_many_threads_leave_a_checkpoint_its_room() {
+    let (device, fs, files) = full_of_small_files(90);
+    let (begun, emptied) = (Instant::now(), AtomicU64::new(0));
+    overwrite(&files, 32, |_| {
+        let step = fs.clean_step(Pace::Urgent).unwrap();
+        emptied.fetch_add(u64::from(step.is_some()), Ordering::Relaxed);
+        begun.elapsed() < Duration::from_secs(2)
+    });
+    assert!(emptied.into_inner() > 0);
+    drop(files);
+    close_and_check(&*device, fs);
+}
+
+/// Many threads use up room faster than it is made, on a volume that is nearly full: they wait for it, and each finds it.
+#[test]
+fn many_threads_find_room_on_a_full_volume() {
+    let (device, fs, files) = full_of_small_files(96);
+    let before = fs.write_stat().victims;
+    overwrite(&files, 24, |written| written < 2000);
+    // What they wrote was free several times over.
+    assert!(fs.write_stat().victims - before > 100, "{:?}", fs.write_stat());
+    drop(files);
+    close_and_check(&*device, fs);
+}
+
+/// Operations that take sections empty others before they run out: all of them would have to wait then.
+#[test]
+fn room_is_made_beside_operations() {
+    let (device, fs, files) = full_of_small_files(90);
+    overwrite(&files, 2, |written| written < 40_000);
+    let written = fs.write_stat();
+    assert!(written.victims > 200 && written.moved_data_blocks > 10_000, "{written:?}");
+    assert_eq!(written.cleanings_alone, 0, "{written:?}");
+    drop(files);
+    close_and_check(&*device, fs);
+}

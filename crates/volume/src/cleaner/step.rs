@@ -1,0 +1,137 @@
+//! Sections that are emptied one at a time, while operations run.
+//!
+//! # Locking
+//!
+//! A step holds an [`Op`](crate::Op) from its first question to its end, so that no checkpoint comes in between; the steps
+//! in flight are counted ([`crate::steps`]). An operation that gives way to them holds nothing.
+
+use core::time::Duration;
+
+use f2fs_segment::{Class, SegmentManager, VictimPolicy};
+use f2fs_sync::thread;
+
+use super::{CleanReport, Cleaning, WORTH};
+use crate::VolumeError;
+use crate::balance::MARGIN;
+use crate::flight::Destination;
+
+/// The counts of one step of a cleaner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CleanStep {
+    /// Valid blocks that the section had.
+    pub valid: u32,
+    /// Data blocks moved.
+    pub data_blocks: u64,
+    /// Nodes that move with the next checkpoint.
+    pub node_blocks: u64,
+    /// Segments that the next checkpoint frees, if nothing was left in them.
+    pub segments: u32,
+}
+
+/// Sixty-fourths of a section that may be valid in one that operations empty while there is room: what is left to become emptier meanwhile costs less later.
+const AHEAD_WORTH: u64 = 48;
+
+/// How long an operation gives way to those that empty sections, at most.
+const LONGEST_WAY: Duration = Duration::from_millis(4);
+
+/// What came of a step.
+enum Tried {
+    /// Free sections are few, for one step or for as many as there are.
+    NoRoom,
+    /// No section is worth it.
+    NothingWorth,
+    Emptied(CleanStep),
+}
+
+impl Cleaning<'_> {
+    /// Sections that must be free for a step to begin: those of users' floor, so that a step takes nothing from
+    /// checkpoints.
+    pub(crate) fn step_floor(self) -> u32 {
+        self.0.segments.manager().map_or(0, |segments| segments.floor(Class::User)) + MARGIN
+    }
+
+    /// Empties one section for an operation, before all operations have to wait for room. An error does not concern the
+    /// operation: if it stays, one that finds no room will report it.
+    pub fn step_ahead(self) -> Option<CleanStep> {
+        let free = self.0.segments.manager().map_or(0, SegmentManager::free_sections);
+        let epoch = self.0.epoch();
+        let is_short = self.spare(free) <= self.0.balance().ahead() / 2;
+        match self.try_step(VictimPolicy::Greedy, if is_short { WORTH } else { AHEAD_WORTH }) {
+            Ok(Tried::Emptied(step)) if step.segments > 0 => {
+                if step.node_blocks > 0 {
+                    self.0.pressure.emptied_one_of_nodes(epoch);
+                }
+                return Some(step);
+            }
+            Ok(Tried::NoRoom) if is_short => self.give_way(free),
+            Ok(Tried::NoRoom) => {}
+            _ => self.0.pressure.step_gained_nothing(free),
+        }
+        None
+    }
+
+    /// Sleeps for a moment while others are emptying as many sections as there is room for: the less of it is left, the
+    /// longer. Else many threads would use it up before those are done.
+    fn give_way(self, free_sections: u32) {
+        thread::sleep(LONGEST_WAY / 2u32.saturating_pow(self.spare(free_sections).saturating_sub(1)));
+    }
+
+    /// Of so many free sections, those that a step may use.
+    fn spare(self, free_sections: u32) -> u32 {
+        free_sections.saturating_sub(self.step_floor())
+    }
+
+    /// Empties one section while operations run: to the cold log, or, with [`VictimPolicy::AgeThreshold`], among blocks
+    /// of about the same age. As many threads may do so at a time as there is room for. The moved blocks are durable, and the
+    /// section free, after the next checkpoint.
+    ///
+    /// `None`: there is nothing worth it, or free sections are so few that [`clean_until`](Self::clean_until) must do it,
+    /// or too few for the steps of several threads.
+    ///
+    /// # Errors
+    /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`], and errors of reading and writing blocks, which leave
+    /// everything whole: a block that was not moved is where it was.
+    pub fn step(self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
+        self.try_step(policy, WORTH).map(|tried| match tried {
+            Tried::Emptied(step) => Some(step),
+            Tried::NoRoom | Tried::NothingWorth => None,
+        })
+    }
+
+    fn try_step(self, policy: VictimPolicy, worth: u64) -> Result<Tried, VolumeError> {
+        let op = self.0.begin()?;
+        let in_flight = self.0.steps.begin();
+        let section = self.0.segments.manager()?.section_blocks();
+        let spare = self.spare(self.0.segments.manager()?.free_sections());
+        if !in_flight.fits(spare) {
+            return Ok(Tried::NoRoom);
+        }
+        let Some(victim) = self.0.segments.manager()?.choose_victim(policy, self.0.clock.now()) else {
+            return Ok(Tried::NothingWorth);
+        };
+        let worth = u64::from(victim.valid) * 64 < u64::from(section) * worth;
+        // Moved blocks take room at once, and nodes with the checkpoint.
+        let room = u64::from(spare) * u64::from(section);
+        if !worth || u64::from(victim.valid) > room {
+            self.0.segments.manager()?.release_victim(&victim)?;
+            return Ok(Tried::NothingWorth);
+        }
+        let mut report = CleanReport::default();
+        let destination =
+            if matches!(policy, VictimPolicy::AgeThreshold(_)) { Destination::SameAge } else { Destination::ColdLog };
+        let emptied = self.empty(&op, &victim, destination, &mut report);
+        if !matches!(emptied, Ok(true)) {
+            self.0.segments.manager()?.release_victim(&victim)?;
+        }
+        self.0.pressure.tell(&self.0.store, &self.0.segments);
+        drop(in_flight);
+        let segments = if emptied? { victim.segments } else { 0 };
+        Ok(Tried::Emptied(CleanStep {
+            valid: victim.valid,
+            data_blocks: report.data_blocks,
+            node_blocks: report.node_blocks,
+            segments,
+        }))
+    }
+}
