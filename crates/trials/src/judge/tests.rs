@@ -2,6 +2,7 @@ use f2fs_device::MemoryDevice;
 use f2fs_device_test::RecordingDevice;
 use f2fs_sync::Arc;
 
+use super::shared::is_one_of;
 use super::*;
 use crate::op::Op;
 use crate::record::Step;
@@ -227,4 +228,26 @@ fn a_write_beside_a_sync_may_be_there_up_to_one_of_its_blocks() {
     assert!(!torn(&file(&[(1, BLOCK)])), "none of its blocks is there");
     assert!(!torn(&file(&[(9, BLOCK), (2, 2 * BLOCK)])), "a block that it did not write differs");
     assert!(!torn(&wanted));
+}
+
+/// A write beside a sync waits in the page cache, and the owner that was changed after it is synced.
+#[test]
+fn a_write_beside_a_sync_may_be_missing_where_a_later_owner_is_there() {
+    let node = |bytes: &[u8], uid: u32| Node {
+        content: Content::File(bytes.to_vec()),
+        attributes: Attributes { uid, ..Attributes::new(0o644) },
+        links: 1,
+        xattrs: Default::default(),
+    };
+    let (first, written, owned) = (node(&[1; 5000], 0), node(&[2; 9000], 0), node(&[2; 9000], 3));
+    let moments = [&first, &written, &owned];
+    let found = node(&[1; 5000], 3);
+    let beside: BTreeSet<usize> = (0..3).collect();
+    assert!(is_one_of(&found, &moments, &beside, true));
+    // Nothing was written beside it, or nothing waits.
+    assert!(!is_one_of(&found, &moments, &BTreeSet::new(), true));
+    assert!(!is_one_of(&found, &moments, &beside, false));
+    // An owner and a content that it never had.
+    assert!(!is_one_of(&node(&[1; 5000], 4), &moments, &beside, true));
+    assert!(!is_one_of(&node(&[3; 5001], 3), &moments, &beside, true));
 }
