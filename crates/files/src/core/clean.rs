@@ -74,7 +74,7 @@ mod tests {
     use f2fs_format::SegmentNo;
     use f2fs_sync::PlainArc;
     use f2fs_volume::format::{FormatOptions, format};
-    use f2fs_volume::{Allocation, CostModel, VolumeOptions};
+    use f2fs_volume::{Allocation, CostModel, VictimPolicy, VolumeOptions};
 
     use crate::{FileSystem, Options};
 
@@ -102,5 +102,30 @@ mod tests {
         assert!(cleared() > 0, "no segment was cleared");
         fs.checkpoint().unwrap();
         assert_eq!(cleared(), 0, "segments that are nobody's");
+    }
+
+    #[test]
+    fn a_report_counts_what_was_moved() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let (kept, gone) = (fs.create_file("/kept", 0o644).unwrap(), fs.create_file("/gone", 0o644).unwrap());
+        // One block in eight is kept: no segment is free by itself, and each is worth emptying.
+        let stat = fs.statfs();
+        let rounds = (stat.user_blocks - stat.valid_blocks) / 9;
+        for round in 0..rounds {
+            kept.write_at(&[1; 4096], round * 4096).unwrap();
+            gone.write_at(&[2; 7 * 4096], round * 7 * 4096).unwrap();
+        }
+        drop(gone);
+        fs.remove_file("/gone").unwrap();
+        fs.checkpoint().unwrap();
+        let before = fs.write_stat();
+        let report = fs.core.clean_beside(VictimPolicy::Greedy, fs.statfs().free_segments + 5).unwrap();
+        let after = fs.write_stat();
+        assert!(report.data_blocks > 0, "{report:?}");
+        assert_eq!(report.data_blocks, after.moved_data_blocks - before.moved_data_blocks);
+        assert_eq!(report.node_blocks, after.moved_node_blocks - before.moved_node_blocks);
+        assert_eq!(report.victims, after.victims - before.victims);
     }
 }
