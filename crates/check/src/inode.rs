@@ -2,7 +2,7 @@
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::feature::Features;
-use f2fs_format::inode::{self, ADDRS_PER_INODE, EXTRA_SIZE, Inode, NAME_LEN, advise, flags, inline};
+use f2fs_format::inode::{self, EXTRA_SIZE, Inode, MAX_INLINE_XATTR_WORDS, NAME_LEN, advise, flags, inline};
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid, hash, path};
 use f2fs_sync::atomic::Ordering::Relaxed;
@@ -19,7 +19,7 @@ use super::xattr;
 /// Least size of the extra attributes: the fields that say how large they are.
 const MIN_EXTRA_SIZE: u64 = 4;
 /// Words of the xattr header, and the most that leaves room for inline dentries (`MAX_INLINE_XATTR_SIZE`).
-const INLINE_XATTR_WORDS: (u64, u64) = (6, (ADDRS_PER_INODE - EXTRA_SIZE / 4 - 1 - 40 / 4) as u64);
+const INLINE_XATTR_WORDS: (u64, u64) = (6, MAX_INLINE_XATTR_WORDS as u64);
 /// `i_flags` that need a feature.
 const FLAGS: [(u32, Features); 2] = [(flags::COMPR, Features::COMPRESSION), (flags::CASEFOLD, Features::CASEFOLD)];
 /// `i_advise` that needs a feature.

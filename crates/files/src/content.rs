@@ -236,6 +236,28 @@ impl Content {
 mod tests {
     use super::*;
 
+    /// A writer keeps out those of its blocks, and of all blocks while the data stands in the inode.
+    #[cfg(not(any(loom, shuttle)))]
+    #[test]
+    fn a_writer_locks_the_blocks_of_its_bytes() {
+        use f2fs_format::node::NodeBlock;
+
+        let mut node = NodeBlock::ZERO;
+        let content = |node: &NodeBlock| {
+            let budget = Arc::new(CacheBudget::new(1 << 20));
+            Content::new(node.inode(), Features::default(), RangeLock::default(), budget)
+        };
+        let blocks = content(&node);
+        let _writer = blocks.lock_to_write(3 * BLOCK_BYTES - 1, 2);
+        for (block, free) in [(1, true), (2, false), (3, false), (4, true)] {
+            assert_eq!(blocks.ranges.try_shared(block, block).is_some(), free, "block {block}");
+        }
+        node.inode_mut().i_inline = inline::DATA;
+        let inline = content(&node);
+        let _writer = inline.lock_to_write(0, 1);
+        assert!(inline.ranges.try_shared(1, 1).is_none());
+    }
+
     #[test]
     fn an_inode_whose_data_nobody_uses_has_a_pointer_and_any_other_few_cache_lines() {
         assert_eq!(size_of::<Content>(), 320);

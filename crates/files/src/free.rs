@@ -239,3 +239,34 @@ fn not_freed(ino: Nid, error: &FsError) {
     #[cfg(not(feature = "tracing"))]
     let _ = (ino, error);
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use f2fs_device::MemoryDevice;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use crate::{FileSystem, Options, RenameMode};
+
+    /// What processors kept open under a name that went is counted no more: else nobody would keep the file open again.
+    #[test]
+    fn a_name_that_moves_leaves_no_handle_of_a_processor() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let own = fs.create_file("/a", 0o644).unwrap();
+        let counts = || {
+            let life = own.handle.inode.life.lock();
+            (life.opens, life.kept)
+        };
+        for (name, next) in [("/a", "/b"), ("/b", "/a"), ("/a", "/b")] {
+            let others: Vec<_> = (0..4).map(|_| fs.open_file(name).unwrap()).collect();
+            let (opens, kept) = counts();
+            assert!(kept > 0 && opens > kept, "{opens} {kept}");
+            drop(others);
+            fs.rename(name, next, RenameMode::Replace).unwrap();
+            assert_eq!(counts(), (1, 0));
+        }
+    }
+}

@@ -262,7 +262,7 @@ pub(crate) fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<Fil
             return Err(FsError::corrupt("i_extra_isize", size.into(), 4, EXTRA_SIZE as u64));
         }
         let xattr = usize::from(extra.i_inline_xattr_size.get());
-        let most = raw::ADDRS_PER_INODE - usize::from(size) / 4 - 15;
+        let most = raw::MAX_INLINE_XATTR_WORDS;
         if volume.features().contains(Features::FLEXIBLE_INLINE_XATTR) && xattr > most {
             return Err(FsError::corrupt("i_inline_xattr_size", xattr as u64, 0, most as u64));
         }

@@ -121,6 +121,22 @@ fn modes() {
     close(&fs, &device);
 }
 
+/// Only the owner of what a symbolic link is made by counts, through a path and through a reference.
+#[test]
+fn a_link_is_a_link_whatever_its_maker_says() {
+    let (device, fs) = new_fs();
+    let new = NewFile::new(FileKind::BlockDevice, 0o4600).owner(7, 8).device(1, 3);
+    fs.symlink(b"target", "/path", &new).unwrap();
+    fs.root().unwrap().symlink(b"target", "reference", &new).unwrap();
+    for link in ["/path", "/reference"] {
+        let found = fs.symlink_metadata(link).unwrap();
+        assert_eq!((found.kind, found.permissions), (FileKind::Symlink, 0o777), "{link}");
+        assert_eq!((found.uid, found.gid, found.device), (7, 8, None), "{link}");
+        assert_eq!(fs.read_link(link).unwrap(), b"target");
+    }
+    close(&fs, &device);
+}
+
 #[test]
 fn link_targets() {
     let (device, fs) = new_fs();

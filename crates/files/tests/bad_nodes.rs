@@ -15,7 +15,7 @@ use f2fs_format::nat::{ENTRIES_PER_BLOCK, NatBlock};
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{Corruption, Nid};
 use f2fs_test_kit::harm::{geometry, ino, open, options, patch_node, read, volume};
-use f2fs_test_kit::volumes::{formatted, within};
+use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::FormatOptions;
 
@@ -91,7 +91,8 @@ fn inodes_that_cannot_be() {
 #[test]
 fn extra_sizes_that_cannot_be() {
     let features = Features::EXTRA_ATTR.union(Features::FLEXIBLE_INLINE_XATTR);
-    for (isize, xattr, words) in [(4096_u16, 50_u16, "4096"), (2, 50, "2 is not"), (36, 5000, "5000")] {
+    for (isize, xattr, words) in [(4096_u16, 50_u16, "4096"), (2, 50, "2 is not"), (36, 5000, "5000"), (36, 904, "904")]
+    {
         let device = formatted(64, &FormatOptions::default().with_features(features));
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         fs.create_file("/file", 0o644).unwrap();
@@ -105,6 +106,34 @@ fn extra_sizes_that_cannot_be() {
         let error = touch(&fs, "/file").unwrap_err();
         assert!(error.is_corruption() && error.to_string().contains(words), "{error}");
     }
+}
+
+/// An inode may leave most of its words to attributes, as far as the kernel, fsck.f2fs and our own check go along.
+#[test]
+fn the_largest_room_for_attributes_is_used() {
+    let features = Features::EXTRA_ATTR.union(Features::FLEXIBLE_INLINE_XATTR);
+    let device = formatted(64, &FormatOptions::default().with_features(features));
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    fs.create_file("/file", 0o644).unwrap();
+    fs.close().unwrap();
+    patch_node(&device, ino(&device, "/file"), |node| {
+        node.inode_mut().extra_mut().i_inline_xattr_size = 903.into();
+    });
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    fs.set_xattr("/file", "user.large", &[7; 3000], SetMode::Any).unwrap();
+    let file = fs.open_file("/file").unwrap();
+    for data in [&b"inline"[..], &[8; 100]] {
+        file.write_at(data, 0).unwrap();
+        let mut read = vec![0; 200];
+        let len = file.read_at(&mut read, 0).unwrap();
+        assert_eq!(read[..len], *data);
+    }
+    assert_eq!(file.metadata().unwrap().blocks, 2, "the inode with the attribute, and a block that its data went to");
+    drop(file);
+    fs.close().unwrap();
+    assert_clean(&device);
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    assert_eq!(fs.xattr("/file", "user.large").unwrap(), [7; 3000]);
 }
 
 #[test]

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_device_test::{Random, TimingDevice, bytes};
-use f2fs_files::{CleanerOptions, FileSystem, Options, Pace, Temperature, WriteHint};
+use f2fs_files::{CleanerOptions, File, FileSystem, Options, Pace, Temperature, WriteHint};
 use f2fs_format::LogType;
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{AgeThreshold, Allocation, CostModel, VictimPolicy, VolumeOptions};
@@ -189,9 +189,9 @@ fn sections_are_emptied_under_running_operations() {
     check(&FileSystem::open(device, Options::new().read_only(true)).unwrap());
 }
 
-/// The thread makes room that operations then need not make.
-#[test]
-fn the_background_cleaner_makes_room_and_stops() {
+/// A volume with a file of so many blocks, of which three of four stand elsewhere than at first: old segments are nearly
+/// empty.
+fn thinned() -> (Arc<MemoryDevice>, FileSystem, File, u32) {
     let device = Arc::new(MemoryDevice::new((128 << 20) >> 12));
     format(&*device, &FormatOptions::default()).unwrap();
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
@@ -200,11 +200,36 @@ fn the_background_cleaner_makes_room_and_stops() {
     for block in 0..blocks {
         file.write_at(&pattern(block, 0), u64::from(block) * 4096).unwrap();
     }
-    // Three of four blocks go elsewhere.
     for block in (0..blocks).filter(|block| block % 4 != 0) {
         file.write_at(&pattern(block, 1), u64::from(block) * 4096).unwrap();
     }
     fs.checkpoint().unwrap();
+    (device, fs, file, blocks)
+}
+
+/// At the mark it cleans without being told so, until more segments are free; above the mark it waits.
+#[test]
+fn the_background_cleaner_heeds_its_mark() {
+    let (_device, fs, _file, _) = thinned();
+    let options =
+        CleanerOptions::default().interval(Duration::from_secs(3600)).urgent_interval(Duration::from_millis(1));
+    let mark = fs.statfs().free_segments;
+    let cleaner = fs.start_cleaner(options.low_mark(mark));
+    let begin = Instant::now();
+    while fs.statfs().free_segments <= mark {
+        assert!(cleaner.failed().is_none() && begin.elapsed() < Duration::from_secs(60), "it does nothing");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    drop(cleaner);
+    let cleaner = fs.start_cleaner(options.low_mark(fs.statfs().free_segments - 1));
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!((cleaner.steps(), cleaner.failed()), (0, None));
+}
+
+/// The thread makes room that operations then need not make.
+#[test]
+fn the_background_cleaner_makes_room_and_stops() {
+    let (device, fs, file, blocks) = thinned();
     let before = fs.statfs().free_segments;
     let cleaner = fs.start_cleaner(CleanerOptions::default().interval(Duration::from_millis(1)));
     cleaner.urge();

@@ -49,6 +49,18 @@ fn every_range_of_a_sparse_file_is_told_and_nothing_else() {
     assert_eq!(ranges(&fs.open_file("/sparse").unwrap(), 5001 * 4096).len(), 4);
 }
 
+/// A range may begin in the middle of one node and end in another one.
+#[test]
+fn an_allocation_reserves_blocks_below_each_node_of_its_range() {
+    let fs = file_system();
+    let nodes = 3;
+    for flags in [AllocateFlags::NONE, AllocateFlags::ZERO_RANGE] {
+        let file = fs.create_file(format!("/{flags:?}"), 0o644).unwrap();
+        file.allocate(100 * 4096, 2000 * 4096, flags).unwrap();
+        assert_eq!(file.metadata().unwrap().blocks, nodes + 2000, "{flags:?}");
+    }
+}
+
 #[test]
 fn data_in_the_inode_reserved_blocks_and_an_odd_end() {
     let fs = file_system();

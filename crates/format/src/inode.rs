@@ -17,6 +17,9 @@ pub const EXTRA_SIZE: usize = 36;
 pub const DEFAULT_INLINE_XATTR_WORDS: usize = 50;
 /// Words kept free in front of inline data (`DEF_INLINE_RESERVED_SIZE`).
 pub const INLINE_RESERVED_WORDS: usize = 1;
+/// Most words of the inline xattr area: beside all extra attributes they leave 40 bytes, room for the entries `.` and
+/// `..` (`MAX_INLINE_XATTR_SIZE`, `MIN_INLINE_DENTRY_SIZE`).
+pub const MAX_INLINE_XATTR_WORDS: usize = ADDRS_PER_INODE - EXTRA_SIZE / 4 - INLINE_RESERVED_WORDS - 40 / 4;
 /// Longest name of a directory entry in bytes.
 pub const NAME_LEN: usize = 255;
 

@@ -2,7 +2,7 @@
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::feature::Features;
-use f2fs_format::inode::{ADDRS_PER_INODE, DEFAULT_INLINE_XATTR_WORDS, EXTRA_SIZE, Extent, NAME_LEN, inline};
+use f2fs_format::inode::{DEFAULT_INLINE_XATTR_WORDS, EXTRA_SIZE, Extent, MAX_INLINE_XATTR_WORDS, NAME_LEN, inline};
 use f2fs_format::node::{ADDRS_PER_BLOCK, NodeBlock, XATTR_NODE_OFFSET};
 use f2fs_format::path::{self, NodeKind};
 use f2fs_format::xattr::{SetMode, XattrBuffer, full_name};
@@ -16,7 +16,7 @@ use crate::extent::ExtentWatch;
 use crate::inode::{foreign_advice, foreign_flags};
 
 /// Most words of inline xattrs (`MAX_INLINE_XATTR_SIZE`), least with the flag.
-const XATTR_WORDS: (u16, u16) = (6, (ADDRS_PER_INODE - EXTRA_SIZE / 4 - 1 - 40 / 4) as u16);
+const XATTR_WORDS: (u16, u16) = (6, MAX_INLINE_XATTR_WORDS as u16);
 
 /// The nodes and blocks of an inode.
 #[derive(Debug, Default)]

@@ -76,7 +76,7 @@ mod tests {
     use f2fs_format::feature::Features;
     use f2fs_sync::PlainArc;
     use f2fs_volume::format::{FormatOptions, format};
-    use f2fs_volume::{Allocation, CostModel, VolumeOptions};
+    use f2fs_volume::{Allocation, CostModel, VictimPolicy, VolumeOptions};
 
     use crate::{FileSystem, FsError, Options};
 
@@ -105,6 +105,7 @@ mod tests {
         fs.checkpoint().unwrap();
         assert_eq!(cleared(), 0, "segments that are nobody's");
     }
+
     /// What a cleaning moves dirties nodes, whose old places are holes that only its next round can use: it goes on after
     /// a round that takes more than it gives.
     #[test]
@@ -127,5 +128,30 @@ mod tests {
         let before = fs.core.volume.stat();
         let report = fs.core.volume.cleaning().clean_until::<FsError>(before.free_segments + 4, |_| Ok(())).unwrap();
         assert!(report.free_segments >= before.free_segments + 4, "{before:?}, {report:?}");
+    }
+
+    #[test]
+    fn a_report_counts_what_was_moved() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let (kept, gone) = (fs.create_file("/kept", 0o644).unwrap(), fs.create_file("/gone", 0o644).unwrap());
+        // One block in eight is kept: no segment is free by itself, and each is worth emptying.
+        let stat = fs.statfs();
+        let rounds = (stat.user_blocks - stat.valid_blocks) / 9;
+        for round in 0..rounds {
+            kept.write_at(&[1; 4096], round * 4096).unwrap();
+            gone.write_at(&[2; 7 * 4096], round * 7 * 4096).unwrap();
+        }
+        drop(gone);
+        fs.remove_file("/gone").unwrap();
+        fs.checkpoint().unwrap();
+        let before = fs.write_stat();
+        let report = fs.core.clean_beside(VictimPolicy::Greedy, fs.statfs().free_segments + 5).unwrap();
+        let after = fs.write_stat();
+        assert!(report.data_blocks > 0, "{report:?}");
+        assert_eq!(report.data_blocks, after.moved_data_blocks - before.moved_data_blocks);
+        assert_eq!(report.node_blocks, after.moved_node_blocks - before.moved_node_blocks);
+        assert_eq!(report.victims, after.victims - before.victims);
     }
 }

@@ -83,3 +83,16 @@ impl Alarm {
         self.heard_by.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_knows_an_alarm_from_the_end_of_the_time() {
+        let (alarm, mut heard) = (Alarm::new(1 << 20), 0);
+        alarm.ring();
+        assert!(alarm.wait(&mut heard, Duration::from_secs(3600)));
+        assert!(!alarm.wait(&mut heard, Duration::from_millis(1)));
+    }
+}

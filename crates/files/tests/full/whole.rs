@@ -3,7 +3,7 @@
 use f2fs_files::{AllocateFlags, FileSystem};
 use f2fs_volume::format::FormatOptions;
 
-use crate::fill::{LIMIT, content, numbers, open};
+use crate::fill::{LIMIT, content, fill, numbers, open};
 use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 
 /// An append that does not fit leaves the file as it was: its caller cannot know how much of it there would be.
@@ -120,6 +120,28 @@ fn an_allocation_is_whole_or_nothing() {
                 fs.remove_file("/file").unwrap();
             }
         }
+        fs.close().unwrap();
+        assert_clean(&device);
+    });
+}
+
+/// Data in the inode of a file needs a block if the range begins behind it, and one of the range's if not.
+#[test]
+fn an_allocation_counts_the_block_of_inline_data() {
+    within(LIMIT, || {
+        let device = formatted(64, &FormatOptions::default());
+        let fs = open(&device);
+        let file = fs.create_file("/inline", 0o644).unwrap();
+        file.write_at(b"inline", 0).unwrap();
+        let large = fs.create_file("/large", 0o644).unwrap();
+        large.write_at(&content(1, 40_960), 0).unwrap();
+        numbers(&fill(&fs, "/full", |_| 1 << 20).1);
+        while fs.create_file(format!("/full/last-{}", fs.statfs().valid_inodes), 0o600).is_ok() {}
+        large.set_len(4096 * 8).unwrap();
+        assert_eq!(numbers(&file.allocate(4096, 2 * 4096, AllocateFlags::NONE).unwrap_err()), (3, 2));
+        assert_eq!(numbers(&file.allocate(0, 3 * 4096, AllocateFlags::NONE).unwrap_err()), (3, 2));
+        file.allocate(0, 2 * 4096, AllocateFlags::NONE).unwrap();
+        drop((file, large));
         fs.close().unwrap();
         assert_clean(&device);
     });
