@@ -217,7 +217,7 @@ fn run(core: &Core, shared: &Shared, options: CleanerOptions) {
         let result = if urgent || is_short(core, options.low_mark) {
             clean_urgently(core, shared, options.policy.unwrap_or(VictimPolicy::Greedy))
         } else if idle {
-            core.volume.cleaning().step(VictimPolicy::CostBenefit).map_err(FsError::from).map(|step| note(shared, step))
+            core.clean_step(VictimPolicy::CostBenefit).map(|step| note(shared, step))
         } else {
             Ok(())
         };
@@ -245,7 +245,7 @@ fn clean_urgently(core: &Core, shared: &Shared, policy: VictimPolicy) -> Result<
         if shared.orders.lock().stop {
             break;
         }
-        let step = core.volume.cleaning().step(policy)?;
+        let step = core.clean_step(policy)?;
         note(shared, step);
         match step {
             Some(step) if step.segments > 0 => emptied += 1,

@@ -26,6 +26,7 @@ mod step;
 
 use f2fs_format::Nid;
 use f2fs_segment::{Victim, VictimPolicy};
+use f2fs_sync::atomic::Ordering;
 
 use crate::flight::Destination;
 use crate::write_stat::Count;
@@ -54,6 +55,19 @@ const WORTH: u64 = 63;
 /// Rounds that bring no more free segments, after which a cleaning gives up. What a round moves dirties nodes, whose old
 /// places are holes only the next round can use.
 const IN_VAIN: u32 = 4;
+/// Sections that are left for good at most, as they cannot be emptied.
+const SET_ASIDE: u32 = 64;
+
+/// What became of a victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Emptied {
+    /// Nothing valid is left in it.
+    Whole,
+    /// There was no room for its blocks.
+    NoRoom,
+    /// Some of it is left: its tables contradict each other, a node cannot be read, or a writer is not done with a block.
+    InPart,
+}
 
 /// The cleaner of a volume: [`Volume::cleaning`].
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +78,8 @@ impl Cleaning<'_> {
     /// [`write_with`](crate::Checkpoints::write_with); at least one checkpoint is written.
     ///
     /// # Errors
-    /// As [`write_with`](crate::Checkpoints::write_with). A block that cannot be read or moved is an error, too; that one
-    /// does not stop the volume.
+    /// As [`write_with`](crate::Checkpoints::write_with). Sections that cannot be read are left; where they are many, the
+    /// error of the last one is told, which does not stop the volume.
     pub fn clean_until<E: From<VolumeError>>(
         self,
         goal: u32,
@@ -122,16 +136,18 @@ impl Cleaning<'_> {
             }
             // Blocks that were moved until an error came are whole: each one is written before its slot changes.
             let emptied = self.empty(op, &victim, Destination::ColdLog, report);
-            if !matches!(emptied, Ok(true)) {
-                self.0.segments.manager()?.release_victim(&victim)?;
-            }
-            if emptied? {
+            if matches!(emptied, Ok(Emptied::Whole)) {
                 victims += 1;
                 report.victims += 1;
                 moved += u64::from(victim.valid);
                 gained += u64::from(section - victim.valid.min(section));
             } else {
-                return Ok(victims);
+                // Nobody writes to it, so what is left of it would be left again.
+                let is_bad = matches!(emptied, Ok(Emptied::InPart) | Err(VolumeError::Device(_)));
+                if !(is_bad && self.set_aside()) {
+                    self.0.segments.manager()?.release_victim(&victim)?;
+                    return emptied.map(|_| victims);
+                }
             }
             if moved >= room {
                 return Ok(victims);
@@ -139,15 +155,21 @@ impl Cleaning<'_> {
         }
     }
 
-    /// Moves what is valid in a victim. False: its tables contradict each other, there is no room, or a writer is not
-    /// done with a block of it; the rest of it is left as it is.
+    /// Whether a victim that cannot be emptied may stay marked until the volume is opened again, so that the next one
+    /// chosen is another. False: there are so many of these that something else must be wrong.
+    fn set_aside(self) -> bool {
+        let few = |count| (count < SET_ASIDE).then_some(count + 1);
+        self.0.set_aside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, few).is_ok()
+    }
+
+    /// Moves what is valid in a victim. What is left is as it was.
     fn empty(
         self,
         op: &Op<'_>,
         victim: &Victim,
         destination: Destination,
         report: &mut CleanReport,
-    ) -> Result<bool, VolumeError> {
+    ) -> Result<Emptied, VolumeError> {
         for segment in victim.segments() {
             let info = self.0.segments.info(segment)?;
             if info.valid == 0 {
@@ -163,17 +185,17 @@ impl Cleaning<'_> {
                 done
             } else {
                 let done = match self.move_data(op, segment, &offsets, &summary, Count::MovedData, destination) {
-                    Err(error) if error.is_no_space() => return Ok(false),
+                    Err(error) if error.is_no_space() => return Ok(Emptied::NoRoom),
                     done => done?,
                 };
                 report.data_blocks += done.moved;
                 done
             };
             if !done.is_whole() {
-                return Ok(false);
+                return Ok(Emptied::InPart);
             }
         }
         self.0.written.add(Count::Victims, 1);
-        Ok(true)
+        Ok(Emptied::Whole)
     }
 }

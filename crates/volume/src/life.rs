@@ -7,6 +7,7 @@ use f2fs_format::feature::Features;
 use f2fs_format::{BLOCKS_PER_SEGMENT, Corruption, Geometry, LogType, inode, orphan, summary};
 use f2fs_nat::{Nat, NatConfig};
 use f2fs_segment::{SegmentConfig, SegmentManager};
+use f2fs_sync::atomic::AtomicU32;
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
 use crate::batched_count::BatchedCount;
@@ -110,6 +111,7 @@ impl Volume {
             blocks_written: BatchedCount::new(DATA_BATCH),
             pressure: Pressure::new(options.dirty_nodes, options.nodes_left_to_freeze),
             steps: Steps::new(),
+            set_aside: AtomicU32::new(0),
             brake: Brake::default(),
             precleaner: Precleaner::new(if zones.is_some() { &in_order } else { &options.allocation }),
             epochs: Epochs::new(),

@@ -15,6 +15,7 @@ use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Geometry, Nid, SegmentNo};
 use f2fs_nat::Nat;
 use f2fs_segment::SegmentManager;
+use f2fs_sync::atomic::AtomicU32;
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
 use crate::batched_count::BatchedCount;
@@ -83,6 +84,8 @@ pub struct Volume {
     pub(crate) pressure: Pressure,
     /// Sections that are being emptied beside operations.
     pub(crate) steps: Steps,
+    /// Sections that cannot be emptied, and stay marked.
+    pub(crate) set_aside: AtomicU32,
     /// Slows operations down when a checkpoint cannot follow them.
     pub(crate) brake: Brake,
     /// Moves blocks out of the way of writes into holes, and plans these.

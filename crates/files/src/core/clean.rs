@@ -1,6 +1,6 @@
 //! Cleaning of the volume, by an operation that needs room.
 
-use f2fs_volume::{CleanReport, Reason, VictimPolicy};
+use f2fs_volume::{CleanReport, CleanStep, Reason, VictimPolicy, VolumeError};
 
 use super::Core;
 use crate::FsError;
@@ -45,7 +45,7 @@ impl Core {
             if stat.free_segments + stat.prefree_segments + gained >= goal {
                 break;
             }
-            let Some(step) = self.volume.cleaning().step(policy)? else { break };
+            let Some(step) = self.clean_step(policy)? else { break };
             report.data_blocks += step.data_blocks;
             report.node_blocks += step.node_blocks;
             if step.segments == 0 {
@@ -56,6 +56,19 @@ impl Core {
             gained += if step.node_blocks > 0 { step.segments } else { 0 };
         }
         Ok(report)
+    }
+
+    /// Empties a section beside operations. Sections that cannot be read are passed over, unless they are many.
+    pub(crate) fn clean_step(&self, policy: VictimPolicy) -> Result<Option<CleanStep>, FsError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.volume.cleaning().step(policy) {
+                // The next one has another victim.
+                Err(VolumeError::Device(_)) if tries < CLEANED_AT_ONCE => {}
+                step => return Ok(step?),
+            }
+        }
     }
 
     /// Moves blocks out of the way of writes to come, and makes their places usable.

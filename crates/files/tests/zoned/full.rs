@@ -8,6 +8,7 @@ use f2fs_check::{CheckOptions, check};
 use f2fs_device::{BlockDevice, MemoryDevice, ZoneLayout, ZonedDevice};
 use f2fs_device_test::{Random, SlowDevice};
 use f2fs_files::{File, FileSystem, Options, Pace};
+use f2fs_format::SegmentNo;
 use f2fs_format::feature::Features;
 use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::{FormatOptions, format};
@@ -96,4 +97,37 @@ fn room_is_made_beside_operations() {
     assert_eq!(written.cleanings_alone, 0, "{written:?}");
     drop(files);
     close_and_check(&*device, fs);
+}
+
+/// The emptiest section cannot be read any more: it is left, and room is made of the others.
+#[test]
+fn a_section_that_cannot_be_read_keeps_nobody_from_cleaning() {
+    let memory = MemoryDevice::new(256 << 8);
+    let device = Arc::new(ZonedDevice::new(memory, ZoneLayout::new(512).with_conventional(8)).unwrap());
+    format(&*device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
+    let lost = fs.create_file("/lost", 0o644).unwrap();
+    lost.write_at(&vec![1; 2048 * 4096], 0).unwrap();
+    let kept = fs.create_file("/kept", 0o644).unwrap();
+    let blocks = fs.statfs().user_blocks * 9 / 10 - fs.statfs().valid_blocks;
+    for block in 0..blocks {
+        kept.write_at(&[1; 4096], block * 4096).unwrap();
+    }
+    // One block in sixteen of a section stays in use.
+    for block in (0..2048).filter(|block| block % 16 != 0) {
+        lost.write_at(&[2; 4096], block * 4096).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    let geometry = fs.volume().geometry().clone();
+    let valid = |segment| fs.volume().segment(SegmentNo(segment)).unwrap().valid;
+    let emptiest = (0..geometry.main_segments).filter(|segment| (20..40).contains(&valid(*segment))).nth(1).unwrap();
+    device.take_offline(geometry.block_at(SegmentNo(emptiest), 0).0 / 512).unwrap();
+    let before = fs.write_stat().victims;
+    let mut random = Random::new(1);
+    for _ in 0..100_000 {
+        kept.write_at(&[3; 4096], random.below_u64(blocks) * 4096).unwrap();
+    }
+    assert!(fs.write_stat().victims - before > 200, "{:?}", fs.write_stat());
+    assert!(valid(emptiest) > 0);
+    fs.close().unwrap();
 }

@@ -10,7 +10,7 @@ use core::time::Duration;
 use f2fs_segment::{Class, SegmentManager, VictimPolicy};
 use f2fs_sync::thread;
 
-use super::{CleanReport, Cleaning, WORTH};
+use super::{CleanReport, Cleaning, Emptied, WORTH};
 use crate::VolumeError;
 use crate::balance::MARGIN;
 use crate::flight::Destination;
@@ -91,7 +91,7 @@ impl Cleaning<'_> {
     ///
     /// # Errors
     /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`], and errors of reading and writing blocks, which leave
-    /// everything whole: a block that was not moved is where it was.
+    /// everything whole: a block that was not moved is where it was. The next step has another victim then.
     pub fn step(self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
         self.try_step(policy, WORTH).map(|tried| match tried {
             Tried::Emptied(step) => Some(step),
@@ -121,12 +121,13 @@ impl Cleaning<'_> {
         let destination =
             if matches!(policy, VictimPolicy::AgeThreshold(_)) { Destination::SameAge } else { Destination::ColdLog };
         let emptied = self.empty(&op, &victim, destination, &mut report);
-        if !matches!(emptied, Ok(true)) {
+        let is_left = matches!(emptied, Err(VolumeError::Device(_))) && self.set_aside();
+        if !is_left && !matches!(emptied, Ok(Emptied::Whole)) {
             self.0.segments.manager()?.release_victim(&victim)?;
         }
         self.0.pressure.tell(&self.0.store, &self.0.segments);
         drop(in_flight);
-        let segments = if emptied? { victim.segments } else { 0 };
+        let segments = if emptied? == Emptied::Whole { victim.segments } else { 0 };
         Ok(Tried::Emptied(CleanStep {
             valid: victim.valid,
             data_blocks: report.data_blocks,
