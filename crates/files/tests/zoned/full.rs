@@ -97,3 +97,22 @@ fn room_is_made_beside_operations() {
     drop(files);
     close_and_check(&*device, fs);
 }
+
+/// Where a cleaning gains nothing, dirty nodes do not hold the room that is kept for them for good: they are written, and
+/// it can be used.
+#[test]
+fn dirty_nodes_give_their_room_back() {
+    let zoned = ZonedDevice::new(Arc::new(MemoryDevice::new(416 << 8)), ZoneLayout::new(4096).with_conventional(2));
+    let device: Arc<dyn BlockDevice> = Arc::new(zoned.unwrap());
+    format(&*device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new().volume(VolumeOptions::new().lanes(2))).unwrap();
+    let mut files = Vec::new();
+    while (fs.statfs().valid_blocks + 5) * 100 <= fs.statfs().user_blocks * 90 {
+        let file = fs.create_file(format!("/{}", files.len()), 0o644).unwrap();
+        file.write_at(&[1; 16384], 0).unwrap();
+        files.push(file);
+    }
+    overwrite(&files, 8, |written| written < 1500);
+    drop(files);
+    close_and_check(&*device, fs);
+}
