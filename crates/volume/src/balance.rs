@@ -140,7 +140,10 @@ impl Balance<'_> {
     #[must_use]
     pub fn cleaning_may_help(self) -> bool {
         let manager = self.0.segments.manager();
-        manager.is_ok_and(|segments| self.0.pressure.cleaning_may_help(1, &self.0.space, segments))
+        manager.is_ok_and(|segments| {
+            self.0.pressure.holes_may_be_new(self.0.written.read().user_blocks)
+                || self.0.pressure.cleaning_may_help(1, &self.0.space, segments)
+        })
     }
 
     /// Counts directory blocks that wait for the checkpoint.

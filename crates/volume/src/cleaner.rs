@@ -88,7 +88,11 @@ impl Cleaning<'_> {
             }
             report.free_segments = self.0.segments.manager()?.free_segments();
             if report.free_segments < goal {
-                self.0.pressure.cleaning_fell_short(&self.0.space, self.0.segments.manager()?);
+                self.0.pressure.cleaning_fell_short(
+                    self.0.written.read().user_blocks,
+                    &self.0.space,
+                    self.0.segments.manager()?,
+                );
             }
             Ok(())
         })?;
