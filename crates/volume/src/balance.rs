@@ -126,15 +126,24 @@ impl Balance<'_> {
     /// Whether a checkpoint or a cleaning would make room for an operation that found none.
     #[must_use]
     pub fn reclaim_may_help(self) -> bool {
-        !self.0.roll_forward.is_recovering()
-            && (self.0.segments.free().1 > 0 || self.0.store.dirty() > 0 || self.cleaning_may_help())
+        !self.0.roll_forward.is_recovering() && (self.checkpoint_may_help() || self.cleaning_may_help())
+    }
+
+    /// Whether a checkpoint makes room: segments wait for it, or sections are kept free for dirty nodes until it writes
+    /// them.
+    #[must_use]
+    pub fn checkpoint_may_help(self) -> bool {
+        self.0.segments.free().1 > 0 || self.0.store.dirty() > 0
     }
 
     /// Whether a cleaning alone can gain anything that the last one could not.
     #[must_use]
     pub fn cleaning_may_help(self) -> bool {
         let manager = self.0.segments.manager();
-        manager.is_ok_and(|segments| self.0.pressure.cleaning_may_help(1, &self.0.space, segments))
+        manager.is_ok_and(|segments| {
+            self.0.pressure.holes_may_be_new(self.0.written.read().user_blocks)
+                || self.0.pressure.cleaning_may_help(1, &self.0.space, segments)
+        })
     }
 
     /// Counts directory blocks that wait for the checkpoint.

@@ -89,20 +89,26 @@ impl Cleaning<'_> {
         self.0.written.add(Count::CleaningsAlone, 1);
         self.0.checkpoints().with_gate_closed(above, |op, turn| {
             let (mut most, mut in_vain) = (self.0.segments.manager()?.free_segments(), 0);
+            // Without zones logs use the holes.
+            let patience = if self.0.zoning.is_zoned() { IN_VAIN } else { 1 };
             loop {
                 let victims = self.round(op, goal, &mut report)?;
                 self.0.checkpoints().write_behind_gate(Reason::Sync, turn, 0)?;
                 report.checkpoints += 1;
                 let after = self.0.segments.manager()?.free_segments();
                 in_vain = if after > most { 0 } else { in_vain + 1 };
-                if after >= goal || victims == 0 || in_vain == IN_VAIN {
+                if after >= goal || victims == 0 || in_vain == patience {
                     break;
                 }
                 most = most.max(after);
             }
             report.free_segments = self.0.segments.manager()?.free_segments();
             if report.free_segments < goal {
-                self.0.pressure.cleaning_fell_short(&self.0.space, self.0.segments.manager()?);
+                self.0.pressure.cleaning_fell_short(
+                    self.0.written.read().user_blocks,
+                    &self.0.space,
+                    self.0.segments.manager()?,
+                );
             }
             Ok(())
         })?;

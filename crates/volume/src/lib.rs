@@ -116,6 +116,7 @@ mod sync;
 mod synced;
 mod table_source;
 pub mod tree;
+mod unflushed_moves;
 mod views;
 mod volume;
 mod write_stat;

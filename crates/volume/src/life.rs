@@ -103,6 +103,7 @@ impl Volume {
             space,
             orphans: Orphans::new(orphan_limit, &pack.orphans)?,
             moves: crate::moves::Moves::new(),
+            unflushed_moves: crate::unflushed_moves::UnflushedMoves::new(),
             roll_forward: RollForward::new(checkpoint, options.fsync),
             attached_journal: AttachedJournal::default(),
             stopped: OnceLock::new(),

@@ -15,6 +15,9 @@ use crate::segments::Segments;
 use crate::space::Space;
 use f2fs_segment::SegmentManager;
 
+/// Blocks of users' data that were written since a cleaning fell short when an operation that finds no room tries again.
+const WORTH_TRYING: u64 = 128;
+
 /// Free sections beyond the floor from which on dirty blocks are counted seldom. With at most 128 processors, and
 /// [`SELDOM`], fewer than 2 x 128 x 128 blocks are dirty without being told, which are 64 segments.
 const ROOMY_SECTIONS: u32 = 128;
@@ -38,6 +41,8 @@ pub(crate) struct Pressure {
     /// Blocks in use or free when cleaning last fell short. The others are those that it can gain: it is not tried again
     /// before there are more of them.
     fell_short_at: AtomicU64,
+    /// Blocks of users' data that were written until then.
+    written_until_short: AtomicU64,
     /// Free sections when none was worth emptying ahead: none is looked for before their number changes.
     step_failed_at: AtomicU32,
     /// Sections of nodes that operations emptied, in the low 16 bits, and in which epoch: they are free with its
@@ -52,6 +57,7 @@ impl Pressure {
             left_to_freeze,
             dentries: ShardedCounter::new(0),
             fell_short_at: AtomicU64::new(u64::MAX),
+            written_until_short: AtomicU64::new(0),
             step_failed_at: AtomicU32::new(u32::MAX),
             emptied_of_nodes: AtomicU64::new(0),
         }
@@ -91,8 +97,15 @@ impl Pressure {
         fell_short_at == u64::MAX || in_use_or_free(space, segments).saturating_add(least) <= fell_short_at
     }
 
-    /// A cleaning left fewer free segments than it was asked for.
-    pub(crate) fn cleaning_fell_short(&self, space: &Space, segments: &SegmentManager) {
+    /// Whether so much was written since the last cleaning that fell short, if one did, that it may have left holes: what
+    /// is left of the segments where logs stand counts as holes, so that those do not show while these are used up.
+    pub(crate) fn holes_may_be_new(&self, written: u64) -> bool {
+        written.saturating_sub(self.written_until_short.load(Ordering::Relaxed)) >= WORTH_TRYING
+    }
+
+    /// A cleaning left fewer free segments than it was asked for, when so many blocks of users' data had been written.
+    pub(crate) fn cleaning_fell_short(&self, written: u64, space: &Space, segments: &SegmentManager) {
+        self.written_until_short.store(written, Ordering::Relaxed);
         self.fell_short_at.store(in_use_or_free(space, segments), Ordering::Relaxed);
     }
 

@@ -176,6 +176,10 @@ impl Syncs<'_> {
         if let Err(error) = self.0.check_writable() {
             return failed(error);
         }
+        let _order = match self.0.unflushed_moves.sync(&*self.0.device) {
+            Ok(order) => order,
+            Err(error) => return failed(error.into()),
+        };
         let flights = || group.iter().filter_map(|request| request.flight.as_deref());
         let arrive = || flights().try_for_each(|flight| flight.lock().land(&*self.0.device));
         let land = || protocol_value!("sync_forgets_arrivals", arrive(), Ok(()));

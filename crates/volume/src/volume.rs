@@ -39,6 +39,7 @@ use crate::segments::Segments;
 use crate::space::Space;
 use crate::steps::Steps;
 use crate::stop_cause::StopCause;
+use crate::unflushed_moves::UnflushedMoves;
 use crate::write_stat::WriteCounters;
 use crate::zoning::Zoning;
 use crate::{VolumeError, VolumeStat, stop};
@@ -63,6 +64,7 @@ pub struct Volume {
     pub(crate) space: Space,
     pub(crate) orphans: Orphans,
     pub(crate) moves: Moves,
+    pub(crate) unflushed_moves: UnflushedMoves,
     /// The checkpoint that will hold the changes made now, and the thread that writes it.
     pub(crate) epochs: Epochs,
     /// Which changes of names are durable.

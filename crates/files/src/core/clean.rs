@@ -17,8 +17,10 @@ impl Core {
         drop(self.volume.begin()?);
         let goal = self.volume.balance().cleaning_goal();
         let mut report = self.clean_beside(VictimPolicy::Greedy, goal)?;
-        let stat = self.volume.stat();
-        if report.victims > 0 || stat.prefree_segments > 0 {
+        let balance = self.volume.balance();
+        // A cleaning alone ends with a checkpoint; where there is none, dirty nodes would hold their room for good.
+        let is_last = !balance.cleaning_may_help() && balance.checkpoint_may_help();
+        if report.victims > 0 || self.volume.stat().prefree_segments > 0 || is_last {
             self.checkpoint(Reason::Sync)?;
             report.checkpoints += 1;
         }

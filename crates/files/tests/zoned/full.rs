@@ -131,3 +131,34 @@ fn a_section_that_cannot_be_read_keeps_nobody_from_cleaning() {
     assert!(valid(emptiest) > 0);
     fs.close().unwrap();
 }
+
+/// Fills a volume of few zones to 90 % with files of four blocks, and overwrites some of them by 8 threads.
+fn fill_few_zones(mib: u64, layout: ZoneLayout, writes: u64) {
+    let zoned = ZonedDevice::new(Arc::new(MemoryDevice::new(mib << 8)), layout);
+    let device: Arc<dyn BlockDevice> = Arc::new(zoned.unwrap());
+    format(&*device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new().volume(VolumeOptions::new().lanes(2))).unwrap();
+    let mut files = Vec::new();
+    while (fs.statfs().valid_blocks + 5) * 100 <= fs.statfs().user_blocks * 90 {
+        let file = fs.create_file(format!("/{}", files.len()), 0o644).unwrap();
+        file.write_at(&[1; 16384], 0).unwrap();
+        files.push(file);
+    }
+    overwrite(&files, 8, |written| written < writes);
+    drop(files);
+    close_and_check(&*device, fs);
+}
+
+/// Where a cleaning gains nothing, dirty nodes do not hold the room that is kept for them for good: they are written, and
+/// it can be used.
+#[test]
+fn dirty_nodes_give_their_room_back() {
+    fill_few_zones(416, ZoneLayout::new(4096).with_conventional(2), 1500);
+}
+
+/// What is left of the zones where logs stand is no hole that a cleaning can use: the holes that take its place as they
+/// are filled are looked at.
+#[test]
+fn holes_are_found_while_open_zones_fill() {
+    fill_few_zones(192, ZoneLayout::new(2048).with_conventional(4), 500);
+}

@@ -9,7 +9,7 @@ use f2fs_sync::protocol_value;
 use super::requests::split_by_runs;
 use super::{Flight, Place};
 use crate::write_stat::Count;
-use crate::{Node, Op, VolumeError};
+use crate::{Node, Op, VolumeError, unflushed_moves};
 
 /// The place for moved blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +58,13 @@ impl Flight {
         let volume = op.volume;
         self.wait_or_take_back(op)?;
         // With the gate closed no sync comes before the checkpoint.
-        if protocol_value!("cleaner_flush_left_out", !op.is_checkpoint, false)
-            && let Err(error) = volume.device.flush()
-        {
+        let by_itself = !op.is_checkpoint && volume.attached_journal.get().is_some();
+        if by_itself && let Err(error) = unflushed_moves::flush(&*volume.device) {
             let error = error.into();
             volume.stop(&error);
             return Err(error);
         }
+        let _order = (!op.is_checkpoint && !by_itself).then(|| volume.unflushed_moves.land());
         let features = volume.features();
         let mut done = Moved::default();
         let mut displaced = Displaced::default();

@@ -1,0 +1,51 @@
+//! Moved blocks that the device may not have kept yet.
+//!
+//! A step of the cleaner writes blocks to other places, and lets slots name them. The next checkpoint flushes the device
+//! before it is valid. But a sync of a file may write its nodes before that, and a crash leave the nodes and not the
+//! blocks, which were durable at their old places. So a sync flushes first, if anything has moved since the last one.
+//! Thus many sections cost one flush, or none.
+//!
+//! # Locking
+//!
+//! `order` is held for writing while slots of moved blocks change, and node pages are locked in it. A sync holds it for
+//! reading from the flush on until its nodes are written. With a journal syncs hold nothing: there each step flushes for itself.
+
+use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_sync::atomic::{AtomicBool, Ordering::Relaxed};
+use f2fs_sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, protocol_value};
+
+/// Whether there are any.
+#[derive(Debug)]
+pub(crate) struct UnflushedMoves {
+    order: RwLock<()>,
+    /// Set by who holds `order` for writing, cleared by who holds it for reading.
+    some: AtomicBool,
+}
+
+impl UnflushedMoves {
+    pub(crate) fn new() -> UnflushedMoves {
+        UnflushedMoves { order: RwLock::new(()), some: AtomicBool::new(false) }
+    }
+
+    /// Slots may name blocks that were written and not flushed, until this is dropped.
+    pub(crate) fn land(&self) -> RwLockWriteGuard<'_, ()> {
+        let order = self.order.write();
+        self.some.store(true, Relaxed);
+        order
+    }
+
+    /// Nodes may be synced until this is dropped: all blocks that they name are durable if they were moved.
+    pub(crate) fn sync(&self, device: &dyn BlockDevice) -> Result<RwLockReadGuard<'_, ()>, DeviceError> {
+        let order = self.order.read();
+        if self.some.load(Relaxed) {
+            flush(device)?;
+            self.some.store(false, Relaxed);
+        }
+        Ok(order)
+    }
+}
+
+/// Makes moved blocks durable.
+pub(crate) fn flush(device: &dyn BlockDevice) -> Result<(), DeviceError> {
+    protocol_value!("cleaner_flush_left_out", device.flush(), Ok(()))
+}
