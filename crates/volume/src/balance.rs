@@ -4,10 +4,9 @@
 //! Users' data leaves that much free ([`f2fs_segment::Class`]); nodes and directory blocks become dirty without asking,
 //! so each operation asks [`Balance::need`] before it begins.
 
-use f2fs_format::BLOCKS_PER_SEGMENT;
 use f2fs_segment::{Class, SegmentManager};
 
-use crate::Volume;
+use crate::{Volume, zones};
 
 /// The work that a volume needs before the next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +31,6 @@ pub(crate) const MARGIN: u32 = 2;
 /// on a volume where nothing is written into holes. So they seldom have to wait for sections that are emptied alone. Of
 /// large sections these are two: the earlier one is emptied, the more of it would have been freed by itself.
 const AHEAD: u32 = 16;
-
-/// Blocks that a cleaning alone has to be able to gain beyond what the last one could, if that fell short.
-const WORTH_CLEANING: u64 = BLOCKS_PER_SEGMENT as u64;
 
 /// What a volume needs so that it can go on: [`Volume::balance`].
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +78,9 @@ impl Balance<'_> {
         if segments.dirty_sections() > MARGIN || segments.prefree_segments() > 0 {
             return Need::Checkpoint;
         }
-        let may_help = self.0.pressure.cleaning_may_help(WORTH_CLEANING, &self.0.space, segments);
+        // A section more than the last cleaning could gain, if that fell short.
+        let worth = u64::from(segments.section_blocks());
+        let may_help = self.0.pressure.cleaning_may_help(worth, &self.0.space, segments);
         if may_help { Need::Cleaning } else { Need::Nothing }
     }
 
@@ -90,9 +88,6 @@ impl Balance<'_> {
     /// go on. As many sections are emptied as are taken, and a checkpoint frees them when most of the room is used up.
     /// More room than the reserve can be out of reach of any cleaning.
     fn need_ahead(self, segments: &SegmentManager, free: u32, last: u32) -> Need {
-        if !self.0.zoning.is_zoned() {
-            return Need::Nothing;
-        }
         let goal = last.saturating_add(self.ahead()).min(segments.reserved_sections() + segments.dirty_sections());
         if free > goal {
             return Need::Nothing;
@@ -104,9 +99,15 @@ impl Balance<'_> {
         if free <= last + ((goal - last) / 4).max(1) { Need::Checkpoint } else { Need::Nothing }
     }
 
-    /// Free sections beyond the last ones that operations keep by emptying others.
+    /// Free sections beyond the last ones that operations keep by emptying others: 0 on a volume where logs write into
+    /// holes, and on one where so few sections are kept from users that these could be out of reach.
     pub(crate) fn ahead(self) -> u32 {
-        self.0.segments.manager().map_or(0, |segments| AHEAD.div_ceil(segments.section_segments()).max(2))
+        let Ok(segments) = self.0.segments.manager() else { return 0 };
+        let ahead = AHEAD.div_ceil(segments.section_segments()).max(2);
+        let open = zones::open_sections(self.0.lanes.slots());
+        let kept = zones::kept_sections(&self.0.geometry, segments.overprovision_segments());
+        let enough = kept >= zones::USER_FLOOR + MARGIN + open + ahead;
+        if self.0.zoning.is_zoned() && enough { ahead } else { 0 }
     }
 
     /// Free segments that a cleaning should aim at; 0 for a volume that is open for reading.
@@ -114,31 +115,23 @@ impl Balance<'_> {
     pub fn cleaning_goal(self) -> u32 {
         let Ok(segments) = self.0.segments.manager() else { return 0 };
         let least = segments.floor(Class::User) + 2 * MARGIN;
-        let sections = if self.0.zoning.is_zoned() {
+        let most = match self.ahead() {
+            0 => segments.reserved_sections(),
             // Beyond that operations clean ahead.
-            least.max((least - MARGIN + self.ahead()).min(segments.reserved_sections()))
-        } else {
-            least.max(segments.reserved_sections())
+            ahead => segments.reserved_sections().min(least - MARGIN + ahead),
         };
-        sections * segments.section_segments()
+        least.max(most) * segments.section_segments()
     }
 
     /// Whether a checkpoint or a cleaning would make room for an operation that found none.
     #[must_use]
     pub fn reclaim_may_help(self) -> bool {
-        !self.0.roll_forward.is_recovering() && (self.checkpoint_may_help() || self.cleaning_may_help())
-    }
-
-    /// Whether a checkpoint makes room: segments wait for it, or sections are kept free for dirty nodes until it writes
-    /// them.
-    #[must_use]
-    pub fn checkpoint_may_help(self) -> bool {
-        self.0.segments.free().1 > 0 || self.0.store.dirty() > 0
+        !self.0.roll_forward.is_recovering()
+            && (self.0.segments.free().1 > 0 || self.0.store.dirty() > 0 || self.cleaning_may_help())
     }
 
     /// Whether a cleaning alone can gain anything that the last one could not.
-    #[must_use]
-    pub fn cleaning_may_help(self) -> bool {
+    fn cleaning_may_help(self) -> bool {
         let manager = self.0.segments.manager();
         manager.is_ok_and(|segments| {
             self.0.pressure.holes_may_be_new(self.0.written.read().user_blocks)

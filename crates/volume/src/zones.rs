@@ -47,6 +47,12 @@ pub(crate) fn kept_sections(geometry: &Geometry, overprovision_segments: u32) ->
     overprovision_segments.div_ceil(geometry.segs_per_sec)
 }
 
+/// Sections that logs have open at most, with so many lanes of each data log: one for each lane, and for each other log one and
+/// one aside.
+pub(crate) fn open_sections(lanes: usize) -> u32 {
+    (DATA_LOGS * lanes + 2 * (LogType::ALL.len() - DATA_LOGS)) as u32
+}
+
 /// Whether a zone is one of the main area, and written in its order.
 fn is_inside(zone: &Zone, geometry: &Geometry) -> bool {
     zone.start < u64::from(geometry.main_end().0) && zone.state != ZoneState::Conventional
@@ -142,8 +148,7 @@ impl Zones {
 
     /// Whether nodes may be written ahead, to a zone for each of their logs, beside so many lanes.
     pub(crate) fn aside(&self, lanes: usize, kept: u32) -> bool {
-        let logs = LogType::ALL.len();
-        DATA_LOGS * lanes + 2 * (logs - DATA_LOGS) <= self.open_at_once(kept)
+        open_sections(lanes) as usize <= self.open_at_once(kept)
     }
 
     /// Writes that are missing in front of others never come: the volume has stopped.

@@ -17,15 +17,12 @@ impl Core {
         drop(self.volume.begin()?);
         let goal = self.volume.balance().cleaning_goal();
         let mut report = self.clean_beside(VictimPolicy::Greedy, goal)?;
-        let balance = self.volume.balance();
-        // A cleaning alone ends with a checkpoint; where there is none, dirty nodes would hold their room for good.
-        let is_last = !balance.cleaning_may_help() && balance.checkpoint_may_help();
-        if report.victims > 0 || self.volume.stat().prefree_segments > 0 || is_last {
+        if report.victims > 0 || self.volume.stat().prefree_segments > 0 {
             self.checkpoint(Reason::Sync)?;
             report.checkpoints += 1;
         }
         report.free_segments = self.volume.stat().free_segments;
-        if report.free_segments >= goal || !self.volume.balance().cleaning_may_help() {
+        if report.free_segments >= goal {
             return Ok(report);
         }
         let alone = self.volume.cleaning().clean_until(goal, |op| self.write_above(op))?;

@@ -94,7 +94,8 @@ fn room_is_made_beside_operations() {
     overwrite(&files, 2, |written| written < 40_000);
     let written = fs.write_stat();
     assert!(written.victims > 200 && written.moved_data_blocks > 10_000, "{written:?}");
-    assert_eq!(written.cleanings_alone, 0, "{written:?}");
+    // More than twenty if nobody empties any beforehand.
+    assert!(written.cleanings_alone <= 3, "{written:?}");
     drop(files);
     close_and_check(&*device, fs);
 }
