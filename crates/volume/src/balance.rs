@@ -103,11 +103,14 @@ impl Balance<'_> {
     /// holes, and on one where so few sections are kept from users that these could be out of reach.
     pub(crate) fn ahead(self) -> u32 {
         let Ok(segments) = self.0.segments.manager() else { return 0 };
+        if !self.0.zoning.is_zoned() {
+            return 0;
+        }
         let ahead = AHEAD.div_ceil(segments.section_segments()).max(2);
         let open = zones::open_sections(self.0.lanes.slots());
         let kept = zones::kept_sections(&self.0.geometry, segments.overprovision_segments());
         let enough = kept >= zones::USER_FLOOR + MARGIN + open + ahead;
-        if self.0.zoning.is_zoned() && enough { ahead } else { 0 }
+        if enough { ahead } else { 0 }
     }
 
     /// Free segments that a cleaning should aim at; 0 for a volume that is open for reading.
