@@ -18,7 +18,7 @@ use f2fs_sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, protocol_value};
 #[derive(Debug)]
 pub(crate) struct UnflushedMoves {
     order: RwLock<()>,
-    /// Set by who holds `order` for writing, cleared by who holds it for reading.
+    /// Set by who holds `order` for writing, cleared by who holds it for reading, or has closed the gate.
     some: AtomicBool,
 }
 
@@ -42,6 +42,11 @@ impl UnflushedMoves {
             self.some.store(false, Relaxed);
         }
         Ok(order)
+    }
+
+    /// The checkpoint that is frozen flushes what has moved. The gate is closed, and syncs wait until it is durable.
+    pub(crate) fn freeze(&self) {
+        self.some.store(false, Relaxed);
     }
 }
 

@@ -133,8 +133,8 @@ fn repeated(
 
 #[test]
 fn a_durable_write_that_made_room_with_a_checkpoint_may_be_torn() -> Result<(), Box<dyn std::error::Error>> {
-    let step = ("durable /A/foo 60000 1048576", (6, 22));
-    repeated(BaseKind::Full, "random full 2487944479", step, "15-21:15,16,18,19,20/17s475")
+    let step = ("durable /A/foo 60000 1048576", (5, 21));
+    repeated(BaseKind::Full, "random full 2487944479", step, "14-20:14,15,17,18,19/16s475")
 }
 
 #[test]

@@ -77,6 +77,7 @@ impl<'a> Checkpoints<'a> {
         };
         self.0.roll_forward.freeze(counts.valid_blocks, counts.valid_nodes);
         self.0.attached_journal.freeze();
+        self.0.unflushed_moves.freeze();
         self.0.names.settle(self.0.names.end());
         let (orphans, cleared) = (self.0.orphans.list(), self.0.precleaner.take_cleared());
         let tables = Tables { segments, orphans, counts };
