@@ -43,7 +43,7 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
     ),
     ("cleaner_slot_left_out", "the slot of a moved block names the old place, which is free", Class::Cleaning),
     ("preclean_slot_left_out", "the same where partial cleaning moves blocks", Class::Tight),
-    ("cleaner_flush_left_out", "no flush of moved blocks before slots name them", Class::Cleaning),
+    ("cleaner_flush_left_out", "no flush of moved blocks before synced nodes name them", Class::Cleaning),
     (
         "directory_later_blocks_left_out",
         "a checkpoint writes the first changed block of a directory only",

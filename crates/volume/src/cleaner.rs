@@ -14,7 +14,7 @@
 //! ```text
 //! gate closed -> above -> { victim: nodes become dirty, data blocks are read and written to the cold log } ... -> checkpoint
 //!      ^                                                                                                            |
-//!      +--------------------- again, while it frees more than it takes and the goal is not reached ----------------+
+//!      +----------- again, while the goal is not reached, and one of four times brings more free segments ---------+
 //! ```
 //!
 //! A victim is free only after the checkpoint that no longer refers to its blocks is durable; until then both copies of

@@ -8,7 +8,8 @@
 //! # Locking
 //!
 //! `order` is held for writing while slots of moved blocks change, and node pages are locked in it. A sync holds it for
-//! reading from the flush on until its nodes are written. With a journal syncs hold nothing: there each step flushes for itself.
+//! reading from the flush on until its nodes are written. With a journal syncs hold nothing: there each step flushes for
+//! itself. A journal is attached before its first sync waits for a checkpoint, so steps that began without one are over by then.
 
 use f2fs_device::{BlockDevice, DeviceError};
 use f2fs_sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -4,22 +4,23 @@
 //!   gate entered (or closed by the caller)
 //!     for each block: its owner, by the summary; skipped unless the owner's slot names it
 //!     largest extents of the owners' inodes forgotten
-//!     read all -> write all to the cold log -> flush, unless alone -> for each: slot still the same ? slot = new place, old one freed
-//!                                                                            : new place freed (somebody was quicker)
+//!     read all -> write all to the cold log -> for each: slot still the same ? slot = new place, old one freed
+//!                                                     : new place freed (somebody was quicker)
 //! ```
 //!
 //! # Locking
 //!
 //! The caller holds an [`Op`], so no checkpoint freezes: what is moved becomes durable as a whole with the next one,
 //! and the old places keep their bytes until then. No lock is held while the device works. Pages are locked one at a
-//! time: the inode's to forget the extent, then the owner's to change the slot ([`Flight::land_move`]).
+//! time: the inode's to forget the extent, then the owner's to change the slot ([`Flight::land_move`]). The latter within the
+//! order of moves and syncs ([`crate::unflushed_moves`]), which waits for a sync that is writing.
 //!
 //! # Why no crash can lose a block
 //!
 //! Until the next checkpoint is durable, the last one names the old places, and these are taken: nobody writes to them.
 //! Once it is durable it names the new places, which were written and flushed before it. A sync of a file may write its
 //! nodes with the new places in them before that, and a crash in the middle of it leave the nodes and nothing else of
-//! it: so beside operations, moved blocks are flushed before any slot names them.
+//! it: so beside operations, moved blocks are flushed before any synced node names them.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::inode::Extent;

@@ -52,8 +52,8 @@ impl Flight {
     /// these places, in the order in which the flight began. Of each, the place that no slot names is free then.
     /// `cause` counts those that moved.
     ///
-    /// Beside operations the copies are flushed before a slot names them: a sync may write the node before any
-    /// checkpoint.
+    /// Beside operations the copies are flushed before a sync writes nodes that name them, which may be before any
+    /// checkpoint ([`crate::unflushed_moves`]): by the sync, or, where there is a journal, here.
     pub(crate) fn land_move(mut self, op: &Op<'_>, from: &[BlockAddr], cause: Count) -> Result<Moved, VolumeError> {
         let volume = op.volume;
         self.wait_or_take_back(op)?;
