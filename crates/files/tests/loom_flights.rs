@@ -4,6 +4,8 @@
 //! ```text
 //! mutant: node_owns_what_is_on_its_way, killed by: a_durable_write_beside_the_cleaner
 //! mutant: sync_forgets_arrivals, killed by: two_files_are_made_durable
+//! mutant: cleaner_flush_left_out, killed by: a_sync_beside_the_cleaner
+//! mutant: moves_land_beside_syncs, killed by: a_sync_beside_the_cleaner
 //! mutant: truncate_in_two_operations, killed by: a_file_is_cut_beside_a_checkpoint
 //! ```
 #![cfg(loom)]
@@ -13,8 +15,9 @@ mod loom_common;
 
 use std::sync::OnceLock;
 
-use f2fs_device_test::RecordingDevice;
+use f2fs_device_test::{Event, RecordingDevice};
 use f2fs_files::{FileSystem, Pace};
+use f2fs_format::node::NodeBlock;
 use f2fs_sync::{Arc, model};
 use f2fs_volume::models::Image;
 use loom_common::{BLOCK, LateDevice, Small, image, options, read};
@@ -62,6 +65,43 @@ fn a_durable_write_beside_the_cleaner() {
         model::judge();
         assert!(read(&small.fs, "/file") == [2; 2 * BLOCK]);
         assert!(read(&small.again().fs, "/file") == [2; 2 * BLOCK]);
+    });
+}
+
+/// What the cleaner moved is durable before a synced node names it: if the power is cut before the flush of a sync, the
+/// node may be there, and nothing else that was not flushed.
+#[test]
+fn a_sync_beside_the_cleaner() {
+    nearly_empty_segment();
+    let setup = || {
+        let device = Arc::new(RecordingDevice::new(nearly_empty_segment().device().snapshot()));
+        let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap());
+        // The log leaves the segment.
+        fs.create_file("/next", 0o644).unwrap().write_at(&[3; 2 * BLOCK], 0).unwrap();
+        fs.checkpoint().unwrap();
+        let begun = device.position();
+        (device, fs, begun)
+    };
+    model::large("a_sync_beside_the_cleaner", 2, setup, |(device, fs, begun)| {
+        let other = Arc::clone(&fs);
+        let thread = model::spawn(move || other.clean_step(Pace::Urgent).unwrap());
+        fs.set_permissions("/file", 0o600).unwrap();
+        fs.open_file("/file").unwrap().sync_all().unwrap();
+        let step = thread.join().unwrap();
+        model::judge();
+        assert!(step.is_some_and(|step| step.data_blocks == 2), "{step:?}");
+        let (log, ino) = (device.log(), fs.metadata("/file").unwrap().ino.0);
+        let is_its_node = |event: &Event| match event {
+            Event::Write { data, .. } => {
+                let footer = NodeBlock::read(data.block(0)).footer;
+                footer.ino.get() == ino && footer.nid.get() == ino
+            }
+            _ => false,
+        };
+        for flush in (begun..log.events().len()).filter(|at| log.events()[*at].is_flush()) {
+            let image = log.image_at(flush, |event, _| is_its_node(&log.events()[event]));
+            assert!(read(&Small::on(Arc::new(image)).fs, "/file") == [1; BLOCK], "before the flush at {flush}");
+        }
     });
 }
 

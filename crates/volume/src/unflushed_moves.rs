@@ -36,13 +36,14 @@ impl UnflushedMoves {
     }
 
     /// Nodes may be synced until this is dropped: all blocks that they name are durable if they were moved.
-    pub(crate) fn sync(&self, device: &dyn BlockDevice) -> Result<RwLockReadGuard<'_, ()>, DeviceError> {
+    pub(crate) fn sync(&self, device: &dyn BlockDevice) -> Result<Option<RwLockReadGuard<'_, ()>>, DeviceError> {
         let order = self.order.read();
         if self.some.load(Relaxed) {
             flush(device)?;
             self.some.store(false, Relaxed);
         }
-        Ok(order)
+        let order = Some(order);
+        Ok(protocol_value!("moves_land_beside_syncs", order, order.and(None)))
     }
 
     /// The checkpoint that is frozen flushes what has moved. The gate is closed, and syncs wait until it is durable.
