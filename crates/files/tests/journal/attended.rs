@@ -44,7 +44,10 @@ fn checkpoints_are_written_in_the_background() {
             thread::sleep(Duration::from_millis(1));
         }
     }
-    assert_eq!(own.load(Ordering::Relaxed) - before, syncs, "syncs did more than write their records");
+    // A sync writes one record, or none if a checkpoint froze behind its write: it waits for that then.
+    let records = own.load(Ordering::Relaxed) - before;
+    assert!(records <= syncs, "{syncs} syncs did more than write their records: {records}");
+    assert!(syncs - records <= fs.statfs().written.checkpoints - checkpoints, "{records} records of {syncs} syncs");
     assert!(others.load(Ordering::Relaxed) >= 10, "each checkpoint is announced, and takes the space back");
     assert_eq!(fs.statfs().written.sync_checkpoints, 0);
     drop(flusher);
