@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! cargo bench -p f2fs-benches --bench full_volume -- [--mib 1024] [--full 50,90,97] [--zone 2] [--threads 2] [--seconds 5]
+//!     [--flush 5] [--attended]
 //! ```
 //!
 //! For each share of the users' blocks: a new volume in memory, files of 1 MiB until so many of its blocks are taken, and
 //! then threads, each with steps of three operations: it overwrites 4 KiB at a random place of a random file, makes a
 //! file of 4 KiB, and removes the one that it made 64 steps before. Without zones blocks are written into holes where free
-//! sections run short; on zones (of `--zone` MiB) only cleaning makes room.
+//! sections run short; on zones (of `--zone` MiB) only cleaning makes room. With `--attended` a thread of its own writes the
+//! checkpoints that are due; with `--flush` the device takes so many milliseconds for a flush.
 //!
 //! *victims* are sections that were emptied, *alone* are cleanings that kept operations out, *written* are the blocks that
 //! the device was given for each of users' data. The longest wait is that of one operation; the time for which a thread
@@ -22,9 +24,9 @@ use clap::Parser;
 use f2fs::device::{BlockDevice, MemoryDevice, ZoneLayout, ZonedDevice};
 use f2fs::volume::WriteStat;
 use f2fs::volume::format::{FormatOptions, format};
-use f2fs::{FileSystem, FsError, Options};
+use f2fs::{FileSystem, FlusherOptions, FsError, Options};
 use f2fs_benches::report::{Csv, machine};
-use f2fs_device_test::Random;
+use f2fs_device_test::{Random, SlowDevice};
 use f2fs_format::feature::Features;
 use f2fs_workload::report::Latencies;
 
@@ -51,6 +53,12 @@ struct Args {
     /// Seconds for each row.
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
+    /// Milliseconds that the device takes for a flush.
+    #[arg(long, default_value_t = 0.0)]
+    flush: f64,
+    /// A thread writes the checkpoints that are due beside operations.
+    #[arg(long)]
+    attended: bool,
     /// cargo passes it.
     #[arg(long, hide = true)]
     bench: bool,
@@ -60,6 +68,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     if !(0.01..=3600.0).contains(&args.seconds) {
         return Err("0.01 to 3600 seconds".into());
+    }
+    if !(0.0..=1000.0).contains(&args.flush) {
+        return Err("0 to 1000 ms for a flush".into());
     }
     println!("{}", machine());
     let columns = "allocation,full,operations_per_s,p50_us,p99_us,p999_us,longest_us,victims,alone,checkpoints,written";
@@ -100,7 +111,8 @@ struct Row {
 }
 
 fn measure(args: &Args, full: u64, zones: bool) -> Result<Row, Box<dyn Error>> {
-    let medium = MemoryDevice::new(args.mib << 8);
+    let flush = Duration::from_secs_f64(args.flush / 1e3);
+    let medium = SlowDevice::new(MemoryDevice::new(args.mib << 8), |_| 0.0).with_flushes(flush);
     let device: Arc<dyn BlockDevice> = if zones {
         // In front, room for the tables.
         let conventional = (args.mib / 16).div_ceil(args.zone).max(2) as u32;
@@ -119,6 +131,7 @@ fn measure(args: &Args, full: u64, zones: bool) -> Result<Row, Box<dyn Error>> {
         fs.create_dir(format!("/own-{thread}"), 0o755)?;
     }
     fs.checkpoint()?;
+    let flusher = args.attended.then(|| fs.start_flusher(FlusherOptions::default()));
     let before = fs.write_stat();
     let end = AtomicBool::new(false);
     let begun = Instant::now();
@@ -139,6 +152,7 @@ fn measure(args: &Args, full: u64, zones: bool) -> Result<Row, Box<dyn Error>> {
         Ok(all)
     })?;
     let (took, stat) = (begun.elapsed(), fs.write_stat().minus(&before));
+    drop(flusher);
     fs.close()?;
     Ok(Row { waits, took, stat })
 }

@@ -126,7 +126,7 @@ impl Core {
     }
 
     /// Runs one operation on the volume. If it fails for lack of segments or NIDs although the volume is not full, the
-    /// volume is cleaned and the operation tried again; so `change` must leave nothing behind when it fails like that.
+    /// volume is cleaned, or a checkpoint written, and the operation tried again; so `change` must leave nothing behind when it fails like that.
     pub(crate) fn change<T>(&self, mut change: impl FnMut(&Op<'_>) -> Result<T, FsError>) -> Result<T, FsError> {
         let mut tries = 0;
         loop {
@@ -137,7 +137,12 @@ impl Core {
             match result {
                 Err(error) if error.is_shortage() && tries < RETRIES && self.volume.balance().reclaim_may_help() => {
                     tries += 1;
-                    self.clean()?;
+                    if error.is_lack_of_nids() {
+                        // Those that were freed are free with the next one.
+                        self.checkpoint(Reason::Sync)?;
+                    } else {
+                        self.clean()?;
+                    }
                 }
                 result => return result,
             }
@@ -151,14 +156,8 @@ impl Core {
         self.volume.balance().keep_pace();
         match self.volume.balance().need() {
             Need::Nothing => {}
-            Need::Checkpoint => {
-                WriteBack(self).write_back_ahead();
-                let ahead = || self.dirty_directories.write_ahead(&self.volume);
-                let checkpoint = self.volume.checkpoints().write_if_needed(ahead, |op| self.write_above(op))?;
-                if checkpoint.is_some() {
-                    self.inodes.shrink();
-                }
-            }
+            Need::Attendance => self.call_who_attends(),
+            Need::Checkpoint => self.checkpoint_if_needed()?,
             Need::Preclean => self.preclean()?,
             Need::CleaningStep => drop(self.volume.cleaning().step_ahead()),
             Need::Cleaning => {
@@ -168,14 +167,26 @@ impl Core {
         Ok(())
     }
 
-    /// Writes the checkpoint that takes the journal's space back, if it is due.
-    pub(crate) fn make_journal_room(&self) -> Result<(), FsError> {
-        if !self.volume.journal().is_due() {
-            return Ok(());
+    /// Does what operations left to the thread that attends.
+    pub(crate) fn attend(&self) -> Result<(), FsError> {
+        match self.volume.balance().needs_beside() {
+            Need::Checkpoint => self.checkpoint_if_needed(),
+            Need::Preclean => self.preclean(),
+            _ => Ok(()),
         }
+    }
+
+    /// Wakes the thread that attends, if it was not called yet.
+    pub(crate) fn call_who_attends(&self) {
+        if self.volume.balance().call() {
+            self.pages.alarm.ring();
+        }
+    }
+
+    fn checkpoint_if_needed(&self) -> Result<(), FsError> {
         WriteBack(self).write_back_ahead();
         let ahead = || self.dirty_directories.write_ahead(&self.volume);
-        if self.volume.checkpoints().write_for_journal(ahead, |op| self.write_above(op))?.is_some() {
+        if self.volume.checkpoints().write_if_needed(ahead, |op| self.write_above(op))?.is_some() {
             self.inodes.shrink();
         }
         Ok(())

@@ -241,6 +241,11 @@ impl FsError {
         matches!(self, FsError::NoSpace(error) if matches!(**error, VolumeError::Segment(_) | VolumeError::NoNids { .. }))
     }
 
+    /// Whether NIDs are missing.
+    pub(crate) fn is_lack_of_nids(&self) -> bool {
+        matches!(self, FsError::NoSpace(error) if matches!(**error, VolumeError::NoNids { .. }))
+    }
+
     /// Whether the file is sound, and its data needs a key or a decompressor, or is another device: a program that
     /// reads a whole volume can go on with the next file.
     #[must_use]

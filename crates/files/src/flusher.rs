@@ -1,8 +1,9 @@
-//! A thread that writes dirty pages back, and checkpoints for a journal that fills, if an embedder asks for one.
+//! A thread that writes dirty pages back, and the checkpoints that are due, if an embedder asks for one.
 //!
 //! Without it pages are written back by operations that pass, once the oldest is five seconds old or many are dirty; a
-//! program that stops writing leaves its last pages dirty until a sync, a checkpoint or the close. The checkpoint that
-//! takes a journal's space back is written by the next operation once half of a lane is used.
+//! program that stops writing leaves its last pages dirty until a sync, a checkpoint or the close. A checkpoint that is
+//! due (many nodes are dirty, few sections are free, half of a journal's lane is used) is written by the next operation,
+//! which waits for it; with a flusher operations go on meanwhile, as long as there is room.
 //!
 //! # Locking
 //!
@@ -46,9 +47,8 @@ impl FlusherOptions {
 }
 
 impl FileSystem {
-    /// Starts a thread that writes dirty pages back, and the checkpoints by which a journal's space is taken back, until
-    /// the [`Flusher`] is dropped. Without a [page cache](crate::Options::page_cache) and a
-    /// [journal](crate::Options::journal) it has nothing to do.
+    /// Starts a thread that writes dirty pages back, and the checkpoints that are due, so that operations seldom wait for
+    /// one, until the [`Flusher`] is dropped.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -67,7 +67,7 @@ impl FileSystem {
     pub fn start_flusher(&self, options: FlusherOptions) -> Flusher {
         let (stop, core) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.core));
         core.pages.alarm.listen();
-        core.volume.journal().attend(true);
+        core.volume.balance().attend(true);
         let thread = {
             let (stop, core) = (Arc::clone(&stop), Arc::clone(&core));
             thread::spawn(move || run(&core, &stop, options))
@@ -76,7 +76,7 @@ impl FileSystem {
     }
 }
 
-/// A thread that writes dirty pages back, and checkpoints for a journal. Dropping it stops the thread and waits for it.
+/// A thread that writes dirty pages back, and checkpoints. Dropping it stops the thread and waits for it.
 #[derive(Debug)]
 #[must_use = "dropping it stops the thread"]
 pub struct Flusher {
@@ -87,6 +87,7 @@ pub struct Flusher {
 
 impl Drop for Flusher {
     fn drop(&mut self) {
+        self.core.volume.balance().attend(false);
         self.stop.store(true, Ordering::Release);
         self.core.pages.alarm.ring();
         if let Some(thread) = self.thread.take() {
@@ -94,7 +95,6 @@ impl Drop for Flusher {
             let _ = thread.join();
         }
         self.core.pages.alarm.stop_listening();
-        self.core.volume.journal().attend(false);
     }
 }
 
@@ -107,7 +107,7 @@ fn run(core: &Core, stop: &AtomicBool, options: FlusherOptions) {
             return;
         }
         // Operations meet the same error and report it.
-        let _ = core.make_journal_room();
+        let _ = core.attend();
         let all = !rung || core.dirty_files.is_overdue(core.now());
         let pages = if all { u64::MAX } else { cache.surplus() };
         if pages != 0 {

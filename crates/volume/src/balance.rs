@@ -13,6 +13,9 @@ use crate::{Volume, zones};
 pub enum Need {
     /// Nothing.
     Nothing,
+    /// A checkpoint, or runs moved out of the way of writes, by who [attends](Balance::attend). [Call](Balance::call)
+    /// them.
+    Attendance,
     /// A checkpoint: many dirty nodes, segments that wait for one to become free, or a journal that fills.
     Checkpoint,
     /// Runs moved out of the way of writes ([`Cleaning::preclean`](crate::Cleaning::preclean)), and a checkpoint.
@@ -32,6 +35,11 @@ pub(crate) const MARGIN: u32 = 2;
 /// large sections these are two: the earlier one is emptied, the more of it would have been freed by itself.
 const AHEAD: u32 = 16;
 
+/// Free segments beyond those last sections at which a checkpoint is due, if it makes as many: segments that wait for
+/// it, what is kept free for dirty nodes, and holes where blocks were written elsewhere since the last one. Without it
+/// logs would take the free segments, though there will be holes enough.
+const BESIDE: u32 = 32;
+
 /// What a volume needs so that it can go on: [`Volume::balance`].
 #[derive(Clone, Copy, Debug)]
 pub struct Balance<'a>(pub(crate) &'a Volume);
@@ -43,6 +51,27 @@ impl Balance<'_> {
         self.0.brake.wait();
     }
 
+    /// Says that somebody does what is due when [called](Self::call), or, with false, does no more. Meanwhile operations
+    /// do it only when they cannot go on without.
+    pub fn attend(self, does: bool) {
+        self.0.attendance.change(does);
+    }
+
+    /// Something is due: whether to wake who attends. True once until they take the call back ([`needs_beside`]).
+    ///
+    /// [`needs_beside`]: Self::needs_beside
+    #[must_use]
+    pub fn call(self) -> bool {
+        self.0.attendance.call()
+    }
+
+    /// The work that is left to who attends. Takes the [call](Self::call) back.
+    #[must_use]
+    pub fn needs_beside(self) -> Need {
+        self.0.attendance.answer();
+        self.needs_in_turn()
+    }
+
     /// The work that should be done before the next operation. Cheap; ask it before each one, with nothing locked.
     #[must_use]
     pub fn need(self) -> Need {
@@ -50,14 +79,20 @@ impl Balance<'_> {
             // One is being written. Blocks that become dirty meanwhile are left to the next one, as long as there is
             // room and memory for them.
             Need::Checkpoint if self.0.epochs.is_taken() && self.may_go_on() => Need::Nothing,
+            Need::Checkpoint | Need::Preclean if self.is_left_to_who_attends() => Need::Attendance,
             need => need,
         }
     }
 
-    /// Whether operations may go on although a checkpoint is due, as one is being written.
+    /// Whether there is room and memory for operations to go on although a checkpoint is due.
     fn may_go_on(self) -> bool {
         let Ok(segments) = self.0.segments.manager() else { return true };
         segments.free_sections() > segments.floor(Class::User) + MARGIN && self.0.pressure.may_go_on(&self.0.store)
+    }
+
+    /// Whether a checkpoint that is due can wait for somebody who attends.
+    fn is_left_to_who_attends(self) -> bool {
+        self.0.attendance.is_on() && self.may_go_on() && !self.0.attached_journal.is_nearly_full()
     }
 
     /// The same for whoever has the turn to write a checkpoint.
@@ -65,15 +100,20 @@ impl Balance<'_> {
         if self.0.roll_forward.is_recovering() {
             return Need::Nothing;
         }
-        if self.0.pressure.has_many_nodes(&self.0.store) || self.0.attached_journal.is_short() {
+        if self.0.pressure.has_many_nodes(&self.0.store) || self.0.attached_journal.is_due() {
             return Need::Checkpoint;
         }
         let Ok(segments) = self.0.segments.manager() else { return Need::Nothing };
         // Dirty blocks must always fit into free segments, or the next checkpoint cannot be written.
         let (free, last) = (segments.free_sections(), segments.floor(Class::User) + MARGIN);
         if free > last {
-            let is_due = self.0.precleaner.is_due(segments);
-            return if is_due { Need::Preclean } else { self.need_ahead(segments, free, last) };
+            return if self.0.precleaner.is_due(segments) {
+                Need::Preclean
+            } else if self.is_checkpoint_worth_it(segments, free, last) {
+                Need::Checkpoint
+            } else {
+                self.need_ahead(segments, free, last)
+            };
         }
         if segments.dirty_sections() > MARGIN || segments.prefree_segments() > 0 {
             return Need::Checkpoint;
@@ -82,6 +122,19 @@ impl Balance<'_> {
         let worth = u64::from(segments.section_blocks());
         let may_help = self.0.pressure.cleaning_may_help(worth, &self.0.space, segments);
         if may_help { Need::Cleaning } else { Need::Nothing }
+    }
+
+    /// Whether there is little room beyond the last sections, and a checkpoint makes more. Where nothing is written into
+    /// holes sections are [emptied ahead](Self::need_ahead).
+    fn is_checkpoint_worth_it(self, segments: &SegmentManager, free: u32, last: u32) -> bool {
+        let most = BESIDE.div_ceil(segments.section_segments()).min(segments.reserved_sections());
+        if free > last.saturating_add(most) || self.0.zoning.is_zoned() {
+            return false;
+        }
+        let made = segments.blocks_in(segments.prefree_segments());
+        let made = made + u64::from(segments.dirty_sections()) * u64::from(segments.section_blocks());
+        let worth = u64::from(most) * u64::from(segments.section_blocks());
+        made >= worth || (self.0.writes_into_holes() && !self.0.blocks_written.is_at_most(worth - made))
     }
 
     /// What is needed while there is room, so that it stays: `last` free sections are the least with which operations may
@@ -130,7 +183,7 @@ impl Balance<'_> {
     #[must_use]
     pub fn reclaim_may_help(self) -> bool {
         !self.0.roll_forward.is_recovering()
-            && (self.0.segments.free().1 > 0 || self.0.store.dirty() > 0 || self.cleaning_may_help())
+            && (self.0.segments.free().1 > 0 || self.0.store.been_listed() > 0 || self.cleaning_may_help())
     }
 
     /// Whether a cleaning alone can gain anything that the last one could not.

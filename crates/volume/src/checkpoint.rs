@@ -137,19 +137,6 @@ impl Checkpoints<'_> {
         self.write_unless(|| self.0.balance().needs_in_turn() != Need::Checkpoint, ahead, above)
     }
 
-    /// As [`write_with`](Self::write_with), unless the journal [needs](crate::Journaling::is_due) none any more when it is
-    /// this thread's turn: `None` then.
-    ///
-    /// # Errors
-    /// As [`write_with`](Self::write_with).
-    pub fn write_for_journal<E: From<VolumeError>>(
-        self,
-        ahead: impl FnMut() -> Result<(), E>,
-        above: impl FnOnce(&Op<'_>) -> Result<(), E>,
-    ) -> Result<Option<CheckpointReport>, E> {
-        self.write_unless(|| !self.0.journal().is_due(), ahead, above)
-    }
-
     fn write_unless<E: From<VolumeError>>(
         self,
         done: impl FnOnce() -> bool,

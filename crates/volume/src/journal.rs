@@ -203,9 +203,14 @@ impl AttachedJournal {
         self.get()?.data.as_ref()
     }
 
-    /// Whether the next operation has to write a checkpoint that makes room in it.
-    pub(crate) fn is_short(&self) -> bool {
-        self.get().is_some_and(|journal| journal.filling.is_short())
+    /// Whether a checkpoint is due that makes room in it.
+    pub(crate) fn is_due(&self) -> bool {
+        self.get().is_some_and(|journal| journal.filling.is_due())
+    }
+
+    /// Whether that checkpoint cannot wait.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.get().is_some_and(|journal| journal.filling.is_nearly_full())
     }
 
     /// Whether a record is there only if the data is that its nodes name.

@@ -35,24 +35,10 @@ impl Journaling<'_> {
         self.0.attached_journal.get().map(|journal| journal.log.usage())
     }
 
-    /// Says that somebody writes checkpoints when [called](Self::calls), or, with false, does no more. Meanwhile operations
-    /// do so only when the journal is nearly full.
-    pub fn attend(self, does: bool) {
-        if let Some(journal) = self.0.attached_journal.get() {
-            journal.filling.attend(does);
-        }
-    }
-
-    /// Whether to call who writes a checkpoint that makes room. True once for each time that it is due.
-    #[must_use]
-    #[inline]
-    pub fn calls(self) -> bool {
-        self.0.attached_journal.get().is_some_and(|journal| journal.filling.calls())
-    }
-
     /// Whether a checkpoint is due that makes room: half of a lane is used.
     #[must_use]
+    #[inline]
     pub fn is_due(self) -> bool {
-        self.0.attached_journal.get().is_some_and(|journal| journal.filling.is_due())
+        self.0.attached_journal.is_due()
     }
 }

@@ -62,6 +62,7 @@
 #![forbid(unsafe_code)]
 
 mod allocation;
+mod attendance;
 mod balance;
 mod batched_count;
 mod blocks;

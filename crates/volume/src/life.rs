@@ -10,6 +10,7 @@ use f2fs_segment::{SegmentConfig, SegmentManager};
 use f2fs_sync::atomic::AtomicU32;
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
+use crate::attendance::Attendance;
 use crate::batched_count::BatchedCount;
 use crate::brake::Brake;
 use crate::clock::Clock;
@@ -114,6 +115,7 @@ impl Volume {
             steps: Steps::new(),
             set_aside: AtomicU32::new(0),
             brake: Brake::default(),
+            attendance: Attendance::default(),
             precleaner: Precleaner::new(if zones.is_some() { &in_order } else { &options.allocation }),
             epochs: Epochs::new(),
             names: NameVersions::new(),

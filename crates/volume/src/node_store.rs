@@ -196,10 +196,14 @@ impl NodeStore {
         self.ahead.lock().push(pages);
     }
 
-    /// Takes a freed node out of the cache.
+    /// Takes a freed node out of the cache. An inode leaves the dirty ones as well; another node stays in memory among
+    /// those of its file until the checkpoint, and counts.
     pub(crate) fn remove(&self, page: &NodePage) {
         page.removed.store(true, Ordering::Release);
         self.shard(page.nid).pages.write().map.remove(&page.nid);
+        if page.nid == page.ino && page.listed.load(Ordering::Acquire) {
+            self.dirty.leave(page);
+        }
     }
 
     /// Adds a page that was read, unless there is one, or `freed` says then that its node is gone.
@@ -243,7 +247,13 @@ impl NodeStore {
         self.dirty.len()
     }
 
-    /// Whether more than `limit` pages are dirty. Cheap to ask before each operation.
+    /// The same, with those that are freed by now.
+    pub(crate) fn been_listed(&self) -> u64 {
+        self.dirty.been()
+    }
+
+    /// Whether more than `limit` pages became dirty, those that are freed by now included. Cheap to ask before each
+    /// operation.
     pub(crate) fn is_dirty_beyond(&self, limit: u64) -> bool {
         self.dirty.is_beyond(limit)
     }

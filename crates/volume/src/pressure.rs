@@ -87,7 +87,7 @@ impl Pressure {
     /// memory ([`is_worth_writing_ahead`](Self::is_worth_writing_ahead)), and those that are dirty are no more than the
     /// limit beside that.
     pub(crate) fn may_go_on(&self, store: &NodeStore) -> bool {
-        store.listed().saturating_add(store.kept()) <= self.dirty_limit.saturating_mul(2)
+        store.been_listed().saturating_add(store.kept()) <= self.dirty_limit.saturating_mul(2)
     }
 
     /// Whether a cleaning can gain `least` blocks more than the last one that fell short, if one did: blocks were freed

@@ -18,6 +18,7 @@ use f2fs_segment::SegmentManager;
 use f2fs_sync::atomic::AtomicU32;
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
+use crate::attendance::Attendance;
 use crate::batched_count::BatchedCount;
 use crate::blocks::WriteBatch;
 use crate::brake::Brake;
@@ -90,6 +91,7 @@ pub struct Volume {
     pub(crate) set_aside: AtomicU32,
     /// Slows operations down when a checkpoint cannot follow them.
     pub(crate) brake: Brake,
+    pub(crate) attendance: Attendance,
     /// Moves blocks out of the way of writes into holes, and plans these.
     pub(crate) precleaner: Precleaner,
     pub(crate) damage: Damage,

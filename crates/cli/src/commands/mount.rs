@@ -70,9 +70,8 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
         }
     };
     let unmounter = mount.unmounter();
-    // Pages that nobody touches any more are written as well, and checkpoints for a journal that fills.
-    let has_work = all.page_cache.is_some_and(|limit| limit.0 != 0) || fs.volume().journal_usage().is_some();
-    let flusher = (has_work && !read_only).then(|| fs.start_flusher(FlusherOptions::default()));
+    // Pages that nobody touches any more are written as well, and checkpoints beside operations.
+    let flusher = (!read_only).then(|| fs.start_flusher(FlusherOptions::default()));
     if args.told {
         leave_the_terminal().map_err(|error| CliError::at(&dir, unheard(&error)))?;
     }

@@ -44,8 +44,8 @@ impl FileData<'_> {
 
     /// Wakes who writes checkpoints in the background, if the journal needs one.
     pub(crate) fn call_for_room(&self) {
-        if self.volume.journal().calls() {
-            self.pages.alarm.ring();
+        if self.volume.journal().is_due() {
+            self.call_who_attends();
         }
     }
 

@@ -37,17 +37,18 @@ impl Checkpoints<'_> {
     pub(super) fn write_frozen(self, reason: Reason, frozen: Frozen<'_>) -> Result<CheckpointReport, VolumeError> {
         let Frozen { nodes, pages, ahead, tables, cleared, writing } = frozen;
         // Dropped behind all others: whoever waited finds the volume stopped if this fails or panics.
-        let _writing = writing;
+        let writing = writing;
         let _unwinding = Unwinding::new(self.0);
-        let write = || {
+        let write = || -> Result<CheckpointReport, VolumeError> {
             let frozen_nodes = nodes.finish()?.1;
             let report = self.write_tables_and_pack(reason, frozen_nodes + ahead, tables, &cleared)?;
-            let report = CheckpointReport { frozen_nodes, ..report };
             self.0.store.settle(pages);
-            self.0.store.shrink();
-            Ok(report)
+            Ok(CheckpointReport { frozen_nodes, ..report })
         };
-        write().inspect_err(|error| self.0.stop(error))
+        let report = write().inspect_err(|error| self.0.stop(error))?;
+        drop(writing);
+        self.0.store.shrink();
+        Ok(report)
     }
 
     fn write_tables_and_pack(
