@@ -55,8 +55,15 @@ fn checkpoints(
             }
         });
         let images = (0..count * scale("F2FS_STRESS")).map(|_| {
-            fs.checkpoint().unwrap();
-            device.snapshot()
+            loop {
+                fs.checkpoint().unwrap();
+                let before = fs.statfs().written.checkpoints;
+                let image = device.snapshot();
+                // An operation that runs short of segments writes one meanwhile.
+                if fs.statfs().written.checkpoints == before {
+                    return image;
+                }
+            }
         });
         let images = images.collect();
         done.store(true, Ordering::Relaxed);

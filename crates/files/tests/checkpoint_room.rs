@@ -84,7 +84,7 @@ fn a_checkpoint_comes_to_its_end_beside_threads_that_are_faster() {
     assert!(frozen.len() < CHECKPOINTS, "{frozen:?} nodes were left to the freeze");
 }
 
-const CHECKPOINTS: usize = 4;
+const CHECKPOINTS: usize = 8;
 /// Of 16,000 nodes.
 const FEW: u64 = 3000;
 

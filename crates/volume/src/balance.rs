@@ -75,7 +75,7 @@ impl Balance<'_> {
     /// The work that should be done before the next operation. Cheap; ask it before each one, with nothing locked.
     #[must_use]
     pub fn need(self) -> Need {
-        match self.needs_in_turn() {
+        match self.needs_with(self.0.pressure.has_many_nodes(&self.0.store)) {
             // One is being written. Blocks that become dirty meanwhile are left to the next one, as long as there is
             // room and memory for them.
             Need::Checkpoint if self.0.epochs.is_taken() && self.may_go_on() => Need::Nothing,
@@ -95,12 +95,16 @@ impl Balance<'_> {
         self.0.attendance.is_on() && self.may_go_on() && !self.0.attached_journal.is_nearly_full()
     }
 
-    /// The same for whoever has the turn to write a checkpoint.
+    /// The same for whoever has the turn to write a checkpoint, or attends: it looks at the nodes of all processors.
     pub(crate) fn needs_in_turn(self) -> Need {
+        self.needs_with(self.0.pressure.has_many_nodes_in_all(&self.0.store))
+    }
+
+    fn needs_with(self, many_nodes: bool) -> Need {
         if self.0.roll_forward.is_recovering() {
             return Need::Nothing;
         }
-        if self.0.pressure.has_many_nodes(&self.0.store) || self.0.attached_journal.is_due() {
+        if many_nodes || self.0.attached_journal.is_due() {
             return Need::Checkpoint;
         }
         let Ok(segments) = self.0.segments.manager() else { return Need::Nothing };
@@ -117,6 +121,10 @@ impl Balance<'_> {
         }
         if segments.dirty_sections() > MARGIN || segments.prefree_segments() > 0 {
             return Need::Checkpoint;
+        }
+        // It has its room, and is done soon.
+        if self.0.victims.has_begun() {
+            return Need::CleaningStep;
         }
         // A section more than the last cleaning could gain, if that fell short.
         let worth = u64::from(segments.section_blocks());
@@ -147,7 +155,8 @@ impl Balance<'_> {
         }
         let emptied = segments.prefree_segments() / segments.section_segments();
         if free + emptied + self.0.pressure.emptied_of_nodes(self.0.epoch()) <= goal {
-            return if self.0.pressure.step_may_help(free) { Need::CleaningStep } else { Need::Nothing };
+            let may_help = self.0.victims.has_begun() || self.0.pressure.step_may_help(free);
+            return if may_help { Need::CleaningStep } else { Need::Nothing };
         }
         if free <= last + ((goal - last) / 4).max(1) { Need::Checkpoint } else { Need::Nothing }
     }

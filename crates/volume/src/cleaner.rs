@@ -25,10 +25,10 @@ mod relocate;
 mod step;
 
 use f2fs_format::Nid;
-use f2fs_segment::{Victim, VictimPolicy};
-use f2fs_sync::atomic::Ordering;
+use f2fs_segment::VictimPolicy;
 
 use crate::flight::Destination;
+use crate::victims::Begun;
 use crate::write_stat::Count;
 use crate::{Op, Reason, Volume, VolumeError};
 
@@ -55,14 +55,14 @@ const WORTH: u64 = 63;
 /// Rounds that bring no more free segments, after which a cleaning gives up. What a round moves dirties nodes, whose old
 /// places are holes only the next round can use.
 const IN_VAIN: u32 = 4;
-/// Sections that are left for good at most, as they cannot be emptied.
-const SET_ASIDE: u32 = 64;
 
 /// What became of a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Emptied {
     /// Nothing valid is left in it.
     Whole,
+    /// Nothing valid is left in its first segments, so many.
+    Begun(u32),
     /// There was no room for its blocks.
     NoRoom,
     /// Some of it is left: its tables contradict each other, a node cannot be read, or a writer is not done with a block.
@@ -88,6 +88,10 @@ impl Cleaning<'_> {
         let mut report = CleanReport::default();
         self.0.written.add(Count::CleaningsAlone, 1);
         self.0.checkpoints().with_gate_closed(above, |op, turn| {
+            while let Some(begun) = self.0.victims.take_begun() {
+                self.0.victims.end(begun);
+                self.0.segments.manager()?.release_victim(&begun.victim)?;
+            }
             let (mut most, mut in_vain) = (self.0.segments.manager()?.free_segments(), 0);
             // Without zones logs use the holes.
             let patience = if self.0.zoning.is_zoned() { IN_VAIN } else { 1 };
@@ -141,7 +145,7 @@ impl Cleaning<'_> {
                 return Ok(victims);
             }
             // Blocks that were moved until an error came are whole: each one is written before its slot changes.
-            let emptied = self.empty(op, &victim, Destination::ColdLog, report);
+            let emptied = self.empty(op, &Begun::new(victim), u64::MAX, Destination::ColdLog, report);
             if matches!(emptied, Ok(Emptied::Whole)) {
                 victims += 1;
                 report.victims += 1;
@@ -150,7 +154,7 @@ impl Cleaning<'_> {
             } else {
                 // Nobody writes to it, so what is left of it would be left again.
                 let is_bad = matches!(emptied, Ok(Emptied::InPart) | Err(VolumeError::Device(_)));
-                if !(is_bad && self.set_aside()) {
+                if !(is_bad && self.0.victims.set_aside()) {
                     self.0.segments.manager()?.release_victim(&victim)?;
                     return emptied.map(|_| victims);
                 }
@@ -161,22 +165,20 @@ impl Cleaning<'_> {
         }
     }
 
-    /// Whether a victim that cannot be emptied may stay marked until the volume is opened again, so that the next one
-    /// chosen is another. False: there are so many of these that something else must be wrong.
-    fn set_aside(self) -> bool {
-        let few = |count| (count < SET_ASIDE).then_some(count + 1);
-        self.0.set_aside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, few).is_ok()
-    }
-
-    /// Moves what is valid in a victim. What is left is as it was.
+    /// Moves what is valid in a victim, segment by segment until so many blocks were moved. What is left is as it was.
     fn empty(
         self,
         op: &Op<'_>,
-        victim: &Victim,
+        begun: &Begun,
+        most: u64,
         destination: Destination,
         report: &mut CleanReport,
     ) -> Result<Emptied, VolumeError> {
-        for segment in victim.segments() {
+        let mut moved = 0;
+        for (number, segment) in (0..).zip(begun.victim.segments()).skip(begun.emptied as usize) {
+            if moved >= most {
+                return Ok(Emptied::Begun(number));
+            }
             let info = self.0.segments.info(segment)?;
             if info.valid == 0 {
                 continue;
@@ -200,6 +202,7 @@ impl Cleaning<'_> {
             if !done.is_whole() {
                 return Ok(Emptied::InPart);
             }
+            moved += done.moved;
         }
         self.0.written.add(Count::Victims, 1);
         Ok(Emptied::Whole)

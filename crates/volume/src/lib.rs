@@ -118,6 +118,7 @@ mod synced;
 mod table_source;
 pub mod tree;
 mod unflushed_moves;
+mod victims;
 mod views;
 mod volume;
 mod write_stat;

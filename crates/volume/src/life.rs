@@ -7,7 +7,6 @@ use f2fs_format::feature::Features;
 use f2fs_format::{BLOCKS_PER_SEGMENT, Corruption, Geometry, LogType, inode, orphan, summary};
 use f2fs_nat::{Nat, NatConfig};
 use f2fs_segment::{SegmentConfig, SegmentManager};
-use f2fs_sync::atomic::AtomicU32;
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
 use crate::attendance::Attendance;
@@ -29,6 +28,7 @@ use crate::segments::{Segments, SitReader};
 use crate::space::Space;
 use crate::steps::Steps;
 use crate::table_source::TableSource;
+use crate::victims::Victims;
 use crate::write_stat::WriteCounters;
 use crate::zones::{self, Zones};
 use crate::zoning::Zoning;
@@ -113,7 +113,7 @@ impl Volume {
             blocks_written: BatchedCount::new(DATA_BATCH),
             pressure: Pressure::new(options.dirty_nodes, options.nodes_left_to_freeze),
             steps: Steps::new(),
-            set_aside: AtomicU32::new(0),
+            victims: Victims::default(),
             brake: Brake::default(),
             attendance: Attendance::default(),
             precleaner: Precleaner::new(if zones.is_some() { &in_order } else { &options.allocation }),

@@ -78,9 +78,14 @@ impl Pressure {
         self.dirty_limit
     }
 
-    /// Whether so many nodes are dirty that a checkpoint is due.
+    /// Whether so many nodes are dirty that a checkpoint is due. A processor that has few of them may not see it.
     pub(crate) fn has_many_nodes(&self, store: &NodeStore) -> bool {
         store.is_dirty_beyond(self.dirty_limit)
+    }
+
+    /// The same, also if few of them are this processor's.
+    pub(crate) fn has_many_nodes_in_all(&self, store: &NodeStore) -> bool {
+        store.been_listed() > self.dirty_limit
     }
 
     /// Whether nodes may become dirty although a checkpoint is being written. It keeps at most three times the limit in

@@ -15,7 +15,6 @@ use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Geometry, Nid, SegmentNo};
 use f2fs_nat::Nat;
 use f2fs_segment::SegmentManager;
-use f2fs_sync::atomic::AtomicU32;
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
 use crate::attendance::Attendance;
@@ -41,6 +40,7 @@ use crate::space::Space;
 use crate::steps::Steps;
 use crate::stop_cause::StopCause;
 use crate::unflushed_moves::UnflushedMoves;
+use crate::victims::Victims;
 use crate::write_stat::WriteCounters;
 use crate::zoning::Zoning;
 use crate::{VolumeError, VolumeStat, stop};
@@ -87,8 +87,8 @@ pub struct Volume {
     pub(crate) pressure: Pressure,
     /// Sections that are being emptied beside operations.
     pub(crate) steps: Steps,
-    /// Sections that cannot be emptied, and stay marked.
-    pub(crate) set_aside: AtomicU32,
+    /// Sections that stay marked while nobody empties them.
+    pub(crate) victims: Victims,
     /// Slows operations down when a checkpoint cannot follow them.
     pub(crate) brake: Brake,
     pub(crate) attendance: Attendance,

@@ -100,6 +100,42 @@ fn room_is_made_beside_operations() {
     close_and_check(&*device, fs);
 }
 
+/// An operation moves a part of a large section at most, and the next ones go on with it.
+#[test]
+fn large_sections_are_emptied_in_parts() {
+    let zoned = ZonedDevice::new(MemoryDevice::new(1024 << 8), ZoneLayout::new(2048).with_conventional(8));
+    let device = Arc::new(zoned.unwrap());
+    format(&*device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
+    let file = fs.create_file("/file", 0o644).unwrap();
+    let blocks = (fs.statfs().user_blocks - fs.statfs().valid_blocks) / 100 * 85;
+    for block in (0..blocks).step_by(64) {
+        file.write_at(&[1; 64 << 12], block * 4096).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    let (mut random, mut before, mut most) = (Random::new(1), fs.write_stat(), 0);
+    for _ in 0..2 * blocks {
+        file.write_at(&[2; 4096], random.below_u64(blocks) * 4096).unwrap();
+        let now = fs.write_stat();
+        if now.cleanings_alone == before.cleanings_alone {
+            most = most.max(now.minus(&before).moved_data_blocks);
+        }
+        before = now;
+    }
+    assert!(before.victims > 50 && before.cleanings_alone <= 3, "{before:?}");
+    // A segment, and up to one more: of four.
+    assert!((256..1024).contains(&most), "{most} blocks were moved for one");
+    // Whoever empties a section goes on with what was begun, first.
+    fs.clean_step(Pace::Urgent).unwrap();
+    fs.checkpoint().unwrap();
+    let is_marked = |segment| fs.volume().segment(SegmentNo(segment)).unwrap().victim;
+    let begun =
+        (0..fs.volume().geometry().main_segments / 4).filter(|section| (0..4).all(|at| is_marked(section * 4 + at)));
+    assert_eq!(begun.collect::<Vec<_>>(), [], "sections that are nobody's");
+    drop(file);
+    close_and_check(&*device, fs);
+}
+
 /// The emptiest section cannot be read any more: it is left, and room is made of the others.
 #[test]
 fn a_section_that_cannot_be_read_keeps_nobody_from_cleaning() {

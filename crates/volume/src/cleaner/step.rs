@@ -7,13 +7,15 @@
 
 use core::time::Duration;
 
-use f2fs_segment::{Class, SegmentManager, VictimPolicy};
+use f2fs_format::BLOCKS_PER_SEGMENT;
+use f2fs_segment::{Class, SegmentManager, Victim, VictimPolicy};
 use f2fs_sync::thread;
 
 use super::{CleanReport, Cleaning, Emptied, WORTH};
 use crate::VolumeError;
 use crate::balance::MARGIN;
 use crate::flight::Destination;
+use crate::victims::Begun;
 
 /// The counts of one step of a cleaner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +34,9 @@ pub struct CleanStep {
 /// Sixty-fourths of a section that may be valid in one that operations empty while there is room: what is left to become emptier meanwhile costs less later.
 const AHEAD_WORTH: u64 = 48;
 
+/// Blocks that an operation moves at a time, about: of a large section it empties a part, and leaves the rest to the next.
+const PART: u64 = BLOCKS_PER_SEGMENT as u64;
+
 /// How long an operation gives way to those that empty sections, at most.
 const LONGEST_WAY: Duration = Duration::from_millis(4);
 
@@ -42,6 +47,8 @@ enum Tried {
     /// No section is worth it.
     NothingWorth,
     Emptied(CleanStep),
+    /// A part of a section was emptied.
+    Begun,
 }
 
 impl Cleaning<'_> {
@@ -51,13 +58,13 @@ impl Cleaning<'_> {
         self.0.segments.manager().map_or(0, |segments| segments.floor(Class::User)) + MARGIN
     }
 
-    /// Empties one section for an operation, before all operations have to wait for room. An error does not concern the
+    /// Empties one section, or a part of a large one, for an operation, before all operations have to wait for room. An error does not concern the
     /// operation: if it stays, one that finds no room will report it.
     pub fn step_ahead(self) -> Option<CleanStep> {
         let free = self.0.segments.manager().map_or(0, SegmentManager::free_sections);
         let epoch = self.0.epoch();
         let is_short = self.spare(free) <= self.0.balance().ahead() / 2;
-        match self.try_step(VictimPolicy::Greedy, if is_short { WORTH } else { AHEAD_WORTH }) {
+        match self.try_step(VictimPolicy::Greedy, if is_short { WORTH } else { AHEAD_WORTH }, PART) {
             Ok(Tried::Emptied(step)) if step.segments > 0 => {
                 if step.node_blocks > 0 {
                     self.0.pressure.emptied_one_of_nodes(epoch);
@@ -65,7 +72,7 @@ impl Cleaning<'_> {
                 return Some(step);
             }
             Ok(Tried::NoRoom) if is_short => self.give_way(free),
-            Ok(Tried::NoRoom) => {}
+            Ok(Tried::NoRoom | Tried::Begun) => {}
             _ => self.0.pressure.step_gained_nothing(free),
         }
         None
@@ -93,46 +100,67 @@ impl Cleaning<'_> {
     /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`], and errors of reading and writing blocks, which leave
     /// everything whole: a block that was not moved is where it was. The next step has another victim then.
     pub fn step(self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
-        self.try_step(policy, WORTH).map(|tried| match tried {
+        self.try_step(policy, WORTH, u64::MAX).map(|tried| match tried {
             Tried::Emptied(step) => Some(step),
-            Tried::NoRoom | Tried::NothingWorth => None,
+            Tried::NoRoom | Tried::NothingWorth | Tried::Begun => None,
         })
     }
 
-    fn try_step(self, policy: VictimPolicy, worth: u64) -> Result<Tried, VolumeError> {
+    /// Goes on with a section that was begun, or begins one of which fewer 64ths than `worth` are valid, until about
+    /// `most` blocks are moved.
+    fn try_step(self, policy: VictimPolicy, worth: u64, most: u64) -> Result<Tried, VolumeError> {
         let op = self.0.begin()?;
         let in_flight = self.0.steps.begin();
         let section = self.0.segments.manager()?.section_blocks();
         let spare = self.spare(self.0.segments.manager()?.free_sections());
-        if !in_flight.fits(spare) {
-            return Ok(Tried::NoRoom);
-        }
-        let Some(victim) = self.0.segments.manager()?.choose_victim(policy, self.0.clock.now()) else {
-            return Ok(Tried::NothingWorth);
+        let begun = match self.0.victims.take_begun() {
+            // It was given its room when it was begun.
+            Some(begun) => begun,
+            None if !in_flight.fits(spare) => return Ok(Tried::NoRoom),
+            // Moved blocks take room at once, and nodes with the checkpoint.
+            None => match self.choose(policy, worth, u64::from(spare) * u64::from(section))? {
+                Some(victim) => Begun::new(victim),
+                None => return Ok(Tried::NothingWorth),
+            },
         };
-        let worth = u64::from(victim.valid) * 64 < u64::from(section) * worth;
-        // Moved blocks take room at once, and nodes with the checkpoint.
-        let room = u64::from(spare) * u64::from(section);
-        if !worth || u64::from(victim.valid) > room {
-            self.0.segments.manager()?.release_victim(&victim)?;
-            return Ok(Tried::NothingWorth);
-        }
+        let victim = begun.victim;
         let mut report = CleanReport::default();
         let destination =
             if matches!(policy, VictimPolicy::AgeThreshold(_)) { Destination::SameAge } else { Destination::ColdLog };
-        let emptied = self.empty(&op, &victim, destination, &mut report);
-        let is_left = matches!(emptied, Err(VolumeError::Device(_))) && self.set_aside();
-        if !is_left && !matches!(emptied, Ok(Emptied::Whole)) {
-            self.0.segments.manager()?.release_victim(&victim)?;
+        let emptied = self.empty(&op, &begun, most, destination, &mut report);
+        match emptied {
+            Ok(Emptied::Begun(emptied)) => self.0.victims.leave(begun, emptied),
+            _ => self.0.victims.end(begun),
+        }
+        match emptied {
+            Ok(Emptied::Whole | Emptied::Begun(_)) => {}
+            Err(VolumeError::Device(_)) if self.0.victims.set_aside() => {}
+            _ => self.0.segments.manager()?.release_victim(&victim)?,
         }
         self.0.pressure.tell(&self.0.store, &self.0.segments);
         drop(in_flight);
-        let segments = if emptied? == Emptied::Whole { victim.segments } else { 0 };
+        let segments = match emptied? {
+            Emptied::Begun(_) => return Ok(Tried::Begun),
+            Emptied::Whole => victim.segments,
+            Emptied::NoRoom | Emptied::InPart => 0,
+        };
         Ok(Tried::Emptied(CleanStep {
             valid: victim.valid,
             data_blocks: report.data_blocks,
             node_blocks: report.node_blocks,
             segments,
         }))
+    }
+
+    /// A victim that is worth it, and for whose blocks there is room.
+    fn choose(self, policy: VictimPolicy, worth: u64, room: u64) -> Result<Option<Victim>, VolumeError> {
+        let segments = self.0.segments.manager()?;
+        let Some(victim) = segments.choose_victim(policy, self.0.clock.now()) else { return Ok(None) };
+        let is_worth_it = u64::from(victim.valid) * 64 < u64::from(segments.section_blocks()) * worth;
+        if is_worth_it && u64::from(victim.valid) <= room {
+            return Ok(Some(victim));
+        }
+        segments.release_victim(&victim)?;
+        Ok(None)
     }
 }

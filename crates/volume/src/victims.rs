@@ -1,0 +1,70 @@
+//! Victims that stay marked: sections that operations empty a part at a time, and those that cannot be emptied.
+//!
+//! # Locking
+//!
+//! One mutex on the sections that were begun, a leaf. Who takes one out is the only one to work on it.
+
+use f2fs_segment::Victim;
+use f2fs_sync::Mutex;
+use f2fs_sync::atomic::{AtomicU32, Ordering};
+
+/// Sections that are left for good at most, as they cannot be emptied.
+const SET_ASIDE: u32 = 64;
+
+/// A section that is being emptied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    pub(crate) victim: Victim,
+    /// Its first segments, so many, are empty; 0: it was chosen just now.
+    pub(crate) emptied: u32,
+}
+
+impl Begun {
+    pub(crate) fn new(victim: Victim) -> Begun {
+        Begun { victim, emptied: 0 }
+    }
+}
+
+/// The marked victims.
+#[derive(Debug, Default)]
+pub(crate) struct Victims {
+    /// Those that were begun and nobody works on.
+    begun: Mutex<Vec<Begun>>,
+    /// All that were begun.
+    count: AtomicU32,
+    set_aside: AtomicU32,
+}
+
+impl Victims {
+    /// Whether there is a section that was begun, also one that somebody works on.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.count.load(Ordering::Relaxed) != 0
+    }
+
+    /// A section that was begun, to go on with it.
+    pub(crate) fn take_begun(&self) -> Option<Begun> {
+        if self.has_begun() { self.begun.lock().pop() } else { None }
+    }
+
+    /// Leaves a section, of which so many segments are empty now, to whoever goes on.
+    pub(crate) fn leave(&self, begun: Begun, emptied: u32) {
+        if begun.emptied == 0 {
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+        self.begun.lock().push(Begun { emptied, ..begun });
+    }
+
+    /// Nobody goes on with a section.
+    pub(crate) fn end(&self, begun: Begun) {
+        if begun.emptied != 0 {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a victim that cannot be emptied may stay marked until the volume is opened again, so that the next one
+    /// chosen is another. False: there are so many of these that something else must be wrong.
+    pub(crate) fn set_aside(&self) -> bool {
+        let few = |count| (count < SET_ASIDE).then_some(count + 1);
+        self.set_aside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, few).is_ok()
+    }
+}
