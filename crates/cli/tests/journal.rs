@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::mounted::{Mounted, shell};
+use common::mounted::{Mounted, shell, umount};
 use common::{Place, command, fail, ok, run};
 use f2fs::device::BlockDevice;
 use f2fs::journal::{DeviceMedium, RegionMedium, SharedMedium};
@@ -326,7 +326,7 @@ fn a_journal_with_holes_is_read_on_a_full_disk() {
     ));
     let shown = run(&mut command(["journal", "inspect", "--json", text(&journal)]));
     let judged = run(&mut command(["check", "--journal", text(&journal), text(image)]));
-    shell(&format!("umount {at}"));
+    umount(Path::new(&at.to_string()));
     assert_eq!((shown.status.code(), judged.status.code()), (Some(0), Some(0)), "{shown:?} {judged:?}");
     assert!(String::from_utf8_lossy(&shown.stdout).contains("\"records\": 1"), "{shown:?}");
 }

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::mounted::{Mounted, is_mounted, shell};
+use common::mounted::{Mounted, is_mounted, shell, umount};
 use common::{command, ok, run};
 use f2fs::device::BlockDevice;
 use f2fs::pmem::PmemDevice;
@@ -32,7 +32,7 @@ fn what_was_synced_survives_a_kill() {
     mounted.kill("-KILL");
     assert!(fs::read(mounted.path("synced")).is_err());
     drop(synced);
-    shell(&format!("umount {}", mounted.dir.display()));
+    umount(&mounted.dir);
     let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
     assert!(said.status.success(), "{said:?}");
     let found = fs::read(mounted.path("synced")).unwrap();
@@ -63,7 +63,7 @@ fn what_was_unmounted_is_opened_again_at_once() {
         assert!(cat.status.success() && said.contains("waiting for process"), "{said}");
         assert_eq!(cat.stdout, vec![round; 32 << 20]);
         mounted.mount(&[]);
-        shell(&format!("umount {}", mounted.dir.display()));
+        umount(&mounted.dir);
     }
     mounted.mount(&[]);
     mounted.judge();
@@ -97,7 +97,7 @@ fn what_was_synced_into_a_journal_survives_a_kill() {
         fs::write(mounted.path("lost"), b"not synced").unwrap();
         mounted.kill("-KILL");
         drop(synced);
-        shell(&format!("umount {}", mounted.dir.display()));
+        umount(&mounted.dir);
         let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
         assert!(!said.status.success(), "without its journal: {said:?}");
         mount();
@@ -132,7 +132,7 @@ fn what_was_mapped_and_synced_survives_a_kill() {
             mapped.write_slice(63, &[0; 4096]).unwrap();
             mounted.kill("-KILL");
         }
-        shell(&format!("umount {}", mounted.dir.display()));
+        umount(&mounted.dir);
         let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
         assert!(said.status.success(), "{said:?}");
         let found = fs::read(&path).unwrap();
@@ -176,7 +176,7 @@ fn what_is_old_enough_survives_a_kill() {
     // The version stands in the first block, which is written before the last.
     thread::sleep(Duration::from_millis(300));
     mounted.kill("-KILL");
-    shell(&format!("umount {}", mounted.dir.display()));
+    umount(&mounted.dir);
     mounted.mount(&[]);
     assert_eq!(fs::read(mounted.path("d/f")).unwrap(), vec![5; 100_000]);
     assert!(mounted.path("more").exists());
@@ -211,7 +211,7 @@ fn what_a_database_committed_survives_a_kill() {
             }
         }
         assert!(!sqlite.wait().unwrap().success() && committed >= 20, "{journal}: {committed}");
-        shell(&format!("umount {}", mounted.dir.display()));
+        umount(&mounted.dir);
         // It tells of files that it recovers.
         let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
         assert!(said.status.success(), "{said:?}");
@@ -276,9 +276,10 @@ fn stays_mounted(name: &str, has_journal: bool) {
     let log = UnixDatagram::bind("/dev/log").ok();
     let said = run(command(["umount"]).arg(&mounted.dir));
     let stays = is_mounted(&mounted.dir) && fs::read(mounted.path("f")).unwrap() == b"lost";
-    shell(&format!("umount {}; flock {at}/disk.img true; rm {at}/fill", mounted.dir.display()));
+    umount(&mounted.dir);
+    shell(&format!("flock {at}/disk.img true; rm {at}/fill"));
     let found = ok(command(["ls", "--without-journal"]).arg(&image));
-    shell(&format!("umount {at}"));
+    umount(Path::new(&at.to_string()));
     assert_eq!(found, "", "the test leaves no room, and yet there is the file");
     let text = String::from_utf8_lossy(&said.stderr);
     assert!(stays && said.status.code() == Some(1) && text.contains("No space left"), "{said:?}");

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::mounted::{Mounted, is_mounted};
+use common::mounted::{Mounted, is_mounted, umount};
 use common::{Place, command, fail, ok};
 
 /// Runs the command under a name as `mount` does it, with an absolute path.
@@ -148,7 +148,7 @@ fn what_else_is_mounted_stays_and_dead_mounts_are_named() {
     assert!(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&other).status().unwrap().success());
     fail(command(["umount"]).arg(&other), 1, "no volume is mounted there");
     assert!(is_mounted(&other));
-    assert!(Command::new("umount").arg(&other).status().unwrap().success());
+    umount(&other);
     mounted.kill("-KILL");
     fail(
         command(["mount"]).arg(&mounted.image).arg(&mounted.dir),
@@ -166,7 +166,7 @@ fn what_lies_below_and_on_top_of_a_mount_stays() {
     let Some(mounted) = Mounted::formatted("what_lies_below_and_on_top_of_a_mount_stays", &[]) else { return };
     let tmpfs =
         || assert!(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&mounted.dir).status().unwrap().success());
-    let umount = || assert!(Command::new("umount").arg(&mounted.dir).status().unwrap().success());
+    let umount = || umount(&mounted.dir);
     let closed = || ok(command(["check"]).arg(&mounted.image));
     tmpfs();
     fs::write(mounted.path("below"), b"").unwrap();

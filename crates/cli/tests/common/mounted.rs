@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,7 @@ impl Mounted {
 
     /// Unmounts; below it something may be mounted.
     pub(crate) fn umount_one(&self) {
-        ok(command(["umount"]).arg(&self.dir));
+        while_busy(&self.dir, || run(command(["umount"]).arg(&self.dir)));
     }
 
     /// Unmounts what a server that was killed has left.
@@ -131,4 +131,25 @@ pub(crate) fn is_mounted(dir: &Path) -> bool {
 pub(crate) fn shell(script: &str) {
     let output = Command::new("sh").args(["-ec", script]).output().unwrap();
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Takes a mount away.
+#[allow(dead_code)] // not by all that have this module
+pub(crate) fn umount(dir: &Path) {
+    while_busy(dir, || Command::new("umount").arg(dir).output().unwrap());
+}
+
+/// A mount is busy as long as a process that another test of this program just started has not dropped the files that it
+/// inherits.
+fn while_busy(dir: &Path, umount: impl Fn() -> Output) {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        let output = umount();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() {
+            return;
+        }
+        assert!(said.contains("busy") && Instant::now() < end, "{}: {said}", dir.display());
+        thread::sleep(Duration::from_millis(20));
+    }
 }
