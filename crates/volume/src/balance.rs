@@ -35,10 +35,12 @@ pub(crate) const MARGIN: u32 = 2;
 /// large sections these are two: the earlier one is emptied, the more of it would have been freed by itself.
 const AHEAD: u32 = 16;
 
-/// Free segments beyond those last sections at which a checkpoint is due, if it makes as many: segments that wait for
-/// it, what is kept free for dirty nodes, and holes where blocks were written elsewhere since the last one. Without it
-/// logs would take the free segments, though there will be holes enough.
+/// Free segments beyond those last sections, from which on a checkpoint is due if it makes as many as there are: segments
+/// that wait for it, what is kept free for dirty nodes, and holes where blocks were written elsewhere since the last one.
+/// Without it logs would take the free segments, though there will be holes enough.
 const BESIDE: u32 = 32;
+/// What such a checkpoint makes at least, in segments.
+const FEWEST: u32 = 4;
 
 /// What a volume needs so that it can go on: [`Volume::balance`].
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +143,8 @@ impl Balance<'_> {
         }
         let made = segments.blocks_in(segments.prefree_segments());
         let made = made + u64::from(segments.dirty_sections()) * u64::from(segments.section_blocks());
-        let worth = u64::from(most) * u64::from(segments.section_blocks());
+        let worth = (free - last).max(FEWEST.div_ceil(segments.section_segments())).min(most.max(1));
+        let worth = u64::from(worth) * u64::from(segments.section_blocks());
         made >= worth || (self.0.writes_into_holes() && !self.0.blocks_written.is_at_most(worth - made))
     }
 
