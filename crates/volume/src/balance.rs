@@ -35,11 +35,10 @@ pub(crate) const MARGIN: u32 = 2;
 /// large sections these are two: the earlier one is emptied, the more of it would have been freed by itself.
 const AHEAD: u32 = 16;
 
-/// Free segments beyond those last sections, from which on a checkpoint is due if it makes as many as there are: segments
-/// that wait for it, what is kept free for dirty nodes, and holes where blocks were written elsewhere since the last one.
-/// Without it logs would take the free segments, though there will be holes enough.
+/// Free segments beyond those last sections, from which on a checkpoint is due if as many were written as there are: most
+/// of it elsewhere before, where there will be holes. Without it logs would take the free segments meanwhile.
 const BESIDE: u32 = 32;
-/// What such a checkpoint makes at least, in segments.
+/// As many have to be written at least.
 const FEWEST: u32 = 4;
 
 /// What a volume needs so that it can go on: [`Volume::balance`].
@@ -134,18 +133,15 @@ impl Balance<'_> {
         if may_help { Need::Cleaning } else { Need::Nothing }
     }
 
-    /// Whether there is little room beyond the last sections, and a checkpoint makes more. Where nothing is written into
-    /// holes sections are [emptied ahead](Self::need_ahead).
+    /// Whether there is little room beyond the last sections, and a checkpoint makes holes that logs write into. Where they
+    /// do not, sections are [emptied ahead](Self::need_ahead).
     fn is_checkpoint_worth_it(self, segments: &SegmentManager, free: u32, last: u32) -> bool {
         let most = BESIDE.div_ceil(segments.section_segments()).min(segments.reserved_sections());
-        if free > last.saturating_add(most) || self.0.zoning.is_zoned() {
+        if free > last.saturating_add(most) || !self.0.writes_into_holes() {
             return false;
         }
-        let made = segments.blocks_in(segments.prefree_segments());
-        let made = made + u64::from(segments.dirty_sections()) * u64::from(segments.section_blocks());
         let worth = (free - last).max(FEWEST.div_ceil(segments.section_segments())).min(most.max(1));
-        let worth = u64::from(worth) * u64::from(segments.section_blocks());
-        made >= worth || (self.0.writes_into_holes() && !self.0.blocks_written.is_at_most(worth - made))
+        !self.0.blocks_written.is_at_most(u64::from(worth) * u64::from(segments.section_blocks()))
     }
 
     /// What is needed while there is room, so that it stays: `last` free sections are the least with which operations may

@@ -1,6 +1,7 @@
 //! A block of a file in memory.
 
 use f2fs_format::BLOCK_SIZE;
+use f2fs_frames::{FRAME, Frame};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 
 /// The block of the file that a page holds.
@@ -22,6 +23,8 @@ pub(super) enum State {
     Dirty { reserved: bool },
 }
 
+const _: () = assert!(FRAME == BLOCK_SIZE, "a page is a frame");
+
 /// A page.
 #[derive(Debug)]
 pub(super) struct Page {
@@ -29,12 +32,11 @@ pub(super) struct Page {
     pub(super) state: State,
     /// Whether somebody read or wrote it since eviction came by.
     used: AtomicBool,
-    pub(super) data: Box<[u8]>,
+    pub(super) data: Frame,
 }
 
 impl Page {
-    pub(super) fn new(key: Key, state: State, data: Box<[u8]>) -> Page {
-        debug_assert_eq!(data.len(), BLOCK_SIZE);
+    pub(super) fn new(key: Key, state: State, data: Frame) -> Page {
         Page { key, state, used: AtomicBool::new(false), data }
     }
 

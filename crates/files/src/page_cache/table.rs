@@ -12,7 +12,7 @@
 //! page is inserted with a unit that was taken before, and gives it back when it goes.
 
 use f2fs_device::AlignedBuf;
-use f2fs_format::BLOCK_SIZE;
+use f2fs_frames::{Frames, prefer_huge_pages};
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
 use f2fs_sync::{Budget, CachePadded, RwLock, protocol_value};
 use smallvec::SmallVec;
@@ -49,6 +49,8 @@ pub(crate) struct PageTable {
     /// Pages that may still come.
     room: Budget,
     pages: u64,
+    /// Memory for pages.
+    frames: Frames,
     /// Where eviction goes on.
     hand: CachePadded<AtomicUsize>,
 }
@@ -57,10 +59,14 @@ impl PageTable {
     /// For so many pages at most.
     pub(super) fn new(pages: u64) -> PageTable {
         let buckets = pages.min(MOST_BUCKETS).checked_ilog2().map_or(0, |log| 1_u64 << log);
+        let mut all = Vec::with_capacity(buckets as usize);
+        prefer_huge_pages(all.spare_capacity_mut());
+        all.resize_with(buckets as usize, Bucket::default);
         PageTable {
-            buckets: (0..buckets).map(|_| Bucket::default()).collect(),
+            buckets: all.into(),
             room: Budget::new(pages),
             pages,
+            frames: Frames::new(pages),
             hand: CachePadded::default(),
         }
     }
@@ -125,7 +131,9 @@ impl PageTable {
         if bucket.iter().any(|page| page.key == key) {
             return false;
         }
-        bucket.push(Page::new(key, State::Clean, data.into()));
+        let mut frame = self.frames.take();
+        frame.copy_from_slice(data);
+        bucket.push(Page::new(key, State::Clean, frame));
         true
     }
 
@@ -143,7 +151,9 @@ impl PageTable {
             }
             return Put { is_new: false, was_clean };
         }
-        bucket.push(Page::new(key, State::Dirty { reserved: hole }, begun(from, bytes, base)));
+        let mut frame = self.frames.take();
+        begin(&mut frame, from, bytes, base);
+        bucket.push(Page::new(key, State::Dirty { reserved: hole }, frame));
         Put { is_new: true, was_clean: true }
     }
 
@@ -163,6 +173,7 @@ impl PageTable {
             bucket.iter().position(|page| page.key == key).map(|at| bucket.swap_remove(at))
         };
         let Some(page) = removed else { return false };
+        self.frames.give(page.data);
         self.room.give(1);
         page.state == State::Dirty { reserved: true }
     }
@@ -172,7 +183,7 @@ impl PageTable {
         let goes = |page: &Page| page.key.file == file && (first..=last).contains(&page.key.block) && !page.is_dirty();
         let sweep = |bucket: &RwLock<Pages>| {
             if bucket.read().iter().any(goes) {
-                self.give_room(drop_those(&mut bucket.write(), |page| goes(page)));
+                self.give_room(self.drop_those(&mut bucket.write(), |page| goes(page)));
             }
         };
         // A long range is a look at all pages.
@@ -191,7 +202,7 @@ impl PageTable {
             let goes = |page: &mut Page| {
                 !protocol_value!("cached_dropped_while_dirty", page.is_dirty(), false) && !page.was_used()
             };
-            let dropped = drop_those(&mut self.buckets[at].0.write(), goes);
+            let dropped = self.drop_those(&mut self.buckets[at].0.write(), goes);
             self.give_room(dropped);
             gone += dropped;
             if gone >= most {
@@ -200,30 +211,34 @@ impl PageTable {
         }
         gone
     }
+
+    /// Drops pages of a bucket; how many.
+    fn drop_those(&self, bucket: &mut Pages, mut goes: impl FnMut(&mut Page) -> bool) -> u64 {
+        let before = bucket.len();
+        let mut at = 0;
+        while let Some(page) = bucket.get_mut(at) {
+            if goes(page) {
+                self.frames.give(bucket.swap_remove(at).data);
+            } else {
+                at += 1;
+            }
+        }
+        (before - bucket.len()) as u64
+    }
 }
 
-/// The content of a new page: `base`, or zeros, with `bytes` from byte `from` on. Each byte is written once.
-fn begun(from: usize, bytes: &[u8], base: Option<&[u8]>) -> Box<[u8]> {
-    let mut data = Vec::with_capacity(BLOCK_SIZE);
+/// Gives a new page its content: `base`, or zeros, with `bytes` from byte `from` on. Each byte is written once.
+fn begin(page: &mut [u8], from: usize, bytes: &[u8], base: Option<&[u8]>) {
     let end = from + bytes.len();
+    page[from..end].copy_from_slice(bytes);
     match base {
         Some(base) => {
-            data.extend_from_slice(&base[..from]);
-            data.extend_from_slice(bytes);
-            data.extend_from_slice(&base[end..]);
+            page[..from].copy_from_slice(&base[..from]);
+            page[end..].copy_from_slice(&base[end..]);
         }
         None => {
-            data.resize(from, 0);
-            data.extend_from_slice(bytes);
-            data.resize(BLOCK_SIZE, 0);
+            page[..from].fill(0);
+            page[end..].fill(0);
         }
     }
-    data.into()
-}
-
-/// Drops pages of a bucket; how many.
-fn drop_those(bucket: &mut Pages, mut goes: impl FnMut(&mut Page) -> bool) -> u64 {
-    let before = bucket.len();
-    bucket.retain(|page| !goes(page));
-    (before - bucket.len()) as u64
 }
