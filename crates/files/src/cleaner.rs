@@ -252,7 +252,7 @@ fn clean_urgently(core: &Core, shared: &Shared, policy: VictimPolicy) -> Result<
             _ => break,
         }
     }
-    if emptied > 0 || matches!(core.volume.balance().need(), Need::Checkpoint) {
+    if emptied > 0 || matches!(core.volume.balance().need(), Need::Checkpoint | Need::Attendance) {
         core.checkpoint(Reason::Sync)?;
     }
     Ok(())

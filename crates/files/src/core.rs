@@ -135,14 +135,16 @@ impl Core {
                 change(&op)
             };
             match result {
+                Err(error) if error.is_lack_of_nids() => {
+                    if tries == RETRIES || !self.volume.balance().checkpoint_frees_nids() {
+                        return Err(error);
+                    }
+                    tries += 1;
+                    self.checkpoint(Reason::Sync)?;
+                }
                 Err(error) if error.is_shortage() && tries < RETRIES && self.volume.balance().reclaim_may_help() => {
                     tries += 1;
-                    if error.is_lack_of_nids() {
-                        // Those that were freed are free with the next one.
-                        self.checkpoint(Reason::Sync)?;
-                    } else {
-                        self.clean()?;
-                    }
+                    self.clean()?;
                 }
                 result => return result,
             }

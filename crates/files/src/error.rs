@@ -236,9 +236,9 @@ impl FsError {
         matches!(self, FsError::NoSpace(_))
     }
 
-    /// Whether segments or NIDs are missing although the volume need not be full: cleaning may help.
+    /// Whether segments are missing although the volume need not be full: cleaning may help.
     pub(crate) fn is_shortage(&self) -> bool {
-        matches!(self, FsError::NoSpace(error) if matches!(**error, VolumeError::Segment(_) | VolumeError::NoNids { .. }))
+        matches!(self, FsError::NoSpace(error) if matches!(**error, VolumeError::Segment(_)))
     }
 
     /// Whether NIDs are missing.

@@ -66,11 +66,10 @@ impl FileSystem {
     /// ```
     pub fn start_flusher(&self, options: FlusherOptions) -> Flusher {
         let (stop, core) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.core));
-        core.pages.alarm.listen();
-        core.volume.balance().attend(true);
+        let attending = Attending::new(Arc::clone(&core));
         let thread = {
-            let (stop, core) = (Arc::clone(&stop), Arc::clone(&core));
-            thread::spawn(move || run(&core, &stop, options))
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || run(&attending.0, &stop, options))
         };
         Flusher { core, stop, thread: Some(thread) }
     }
@@ -87,26 +86,43 @@ pub struct Flusher {
 
 impl Drop for Flusher {
     fn drop(&mut self) {
-        self.core.volume.balance().attend(false);
         self.stop.store(true, Ordering::Release);
         self.core.pages.alarm.ring();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread stopped the volume, and was reported by the thread.
+            // A panic of the thread was reported by the thread.
             let _ = thread.join();
         }
-        self.core.pages.alarm.stop_listening();
+    }
+}
+
+/// Alarms are heard, and operations leave checkpoints to the thread, as long as it lives.
+struct Attending(Arc<Core>);
+
+impl Attending {
+    fn new(core: Arc<Core>) -> Attending {
+        core.pages.alarm.listen();
+        core.volume.balance().attend(true);
+        Attending(core)
+    }
+}
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        self.0.volume.balance().attend(false);
+        self.0.pages.alarm.stop_listening();
     }
 }
 
 fn run(core: &Core, stop: &AtomicBool, options: FlusherOptions) {
     let cache = &core.pages;
+    // None so far: a call that came when the last flusher had ended is heard as well.
     let mut heard = 0;
     while !stop.load(Ordering::Acquire) {
         let rung = cache.alarm.wait(&mut heard, options.interval.max(SHORTEST));
         if stop.load(Ordering::Acquire) {
             return;
         }
-        // Operations meet the same error and report it.
+        // Operations meet the same error and report it, once there is no room to go on without a checkpoint.
         let _ = core.attend();
         let all = !rung || core.dirty_files.is_overdue(core.now());
         let pages = if all { u64::MAX } else { cache.surplus() };

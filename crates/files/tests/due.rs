@@ -10,8 +10,8 @@ use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, MemoryDevice, Re
 use f2fs_device_test::Random;
 use f2fs_files::{FileSystem, FlusherOptions, Options};
 use f2fs_test_kit::volumes::{assert_clean, formatted};
-use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::FormatOptions;
+use f2fs_volume::{VolumeOptions, WriteStat};
 
 fn open(device: &Arc<MemoryDevice>) -> FileSystem {
     FileSystem::open(device.clone(), Options::new()).unwrap()
@@ -91,6 +91,59 @@ fn overwrites_of_a_full_volume_need_no_cleaning() {
     assert!(written.checkpoints <= 3 * blocks / 4096, "{} of {} writes", written.checkpoints, 3 * blocks);
     fs.close().unwrap();
     assert_clean(&device);
+}
+
+/// Overwrites half of a volume, and makes and removes files beside; gives the counts of it.
+fn mixed(mib: u64, options: &FormatOptions, rounds: u64) -> WriteStat {
+    let device = formatted(mib, options);
+    let fs = open(&device);
+    let file = fs.create_file("/file", 0o644).unwrap();
+    let blocks = (fs.statfs().user_blocks - fs.statfs().valid_blocks) / 2;
+    for block in (0..blocks).step_by(64) {
+        file.write_at(&[1; 64 << 12], block << 12).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    let (before, mut random) = (fs.write_stat(), Random::new(1));
+    for round in 0..rounds {
+        file.write_at(&[2; 4096], random.below_u64(blocks) << 12).unwrap();
+        if round % 4 == 0 {
+            let _ = fs.remove_file("/small");
+            fs.create_file("/small", 0o644).unwrap().write_at(&[3; 4096], 0).unwrap();
+        }
+    }
+    let written = fs.write_stat().minus(&before);
+    fs.close().unwrap();
+    assert_clean(&device);
+    written
+}
+
+/// A checkpoint is written for what it makes, not for each operation, whatever the size of sections.
+#[test]
+fn checkpoints_are_few_with_large_sections() {
+    let rounds = 200_000;
+    let written = mixed(1024, &FormatOptions::default().with_sections(16, 1), rounds);
+    assert!(written.checkpoints <= rounds / 2048, "{written:?}");
+}
+
+#[test]
+fn small_volumes_are_seldom_cleaned() {
+    for mib in [64, 96] {
+        let written = mixed(mib, &FormatOptions::default(), 50_000);
+        assert!(written.cleanings_alone <= 5, "{mib} MiB: {written:?}");
+    }
+}
+
+/// Where no NID is left and none comes back, nothing is written for those who ask.
+#[test]
+fn failing_creations_write_nothing() {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = open(&device);
+    fs.hold_nids(10).unwrap();
+    let error = (0..).find_map(|name| fs.create_file(format!("/{name}"), 0o644).err()).unwrap();
+    assert!(error.is_no_space(), "{error}");
+    let before = fs.write_stat().checkpoints;
+    (0..50).for_each(|_| assert!(fs.create_file("/another", 0o644).is_err()));
+    assert_eq!(fs.write_stat().checkpoints, before);
 }
 
 /// Notes whether a thread flushed.

@@ -218,6 +218,8 @@ impl SegmentManager {
             });
         }
         state.phase = Phase::Current;
+        // Whoever chose its section when parts of it were in use marked the free ones, too.
+        state.victim = false;
         self.changed.note(segment, &mut state);
         let mut summary = SummaryBlock::new_box();
         summary.entry_type = entry_type(log);

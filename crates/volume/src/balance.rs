@@ -39,7 +39,7 @@ const AHEAD: u32 = 16;
 /// of it elsewhere before, where there will be holes. Without it logs would take the free segments meanwhile.
 const BESIDE: u32 = 32;
 /// As many have to be written at least.
-const FEWEST: u32 = 4;
+const FEWEST: u32 = 2;
 
 /// What a volume needs so that it can go on: [`Volume::balance`].
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +123,9 @@ impl Balance<'_> {
         if segments.dirty_sections() > MARGIN || segments.prefree_segments() > 0 {
             return Need::Checkpoint;
         }
+        if self.0.writes_into_holes() && self.has_written(segments, FEWEST) {
+            return Need::Checkpoint;
+        }
         // It has its room, and is done soon.
         if self.0.victims.has_begun() {
             return Need::CleaningStep;
@@ -140,8 +143,12 @@ impl Balance<'_> {
         if free > last.saturating_add(most) || !self.0.writes_into_holes() {
             return false;
         }
-        let worth = (free - last).max(FEWEST.div_ceil(segments.section_segments())).min(most.max(1));
-        !self.0.blocks_written.is_at_most(u64::from(worth) * u64::from(segments.section_blocks()))
+        self.has_written(segments, ((free - last) * segments.section_segments()).max(FEWEST))
+    }
+
+    /// Whether more than so many segments of data were written since the last checkpoint.
+    fn has_written(self, segments: &SegmentManager, count: u32) -> bool {
+        !self.0.blocks_written.is_at_most(segments.blocks_in(count))
     }
 
     /// What is needed while there is room, so that it stays: `last` free sections are the least with which operations may
@@ -192,6 +199,12 @@ impl Balance<'_> {
     pub fn reclaim_may_help(self) -> bool {
         !self.0.roll_forward.is_recovering()
             && (self.0.segments.free().1 > 0 || self.0.store.been_listed() > 0 || self.cleaning_may_help())
+    }
+
+    /// Whether NIDs are freed by the next checkpoint, or by the one that is being written.
+    #[must_use]
+    pub fn checkpoint_frees_nids(self) -> bool {
+        self.0.pressure.has_freed_nodes(self.0.epoch(), self.0.epochs.is_taken())
     }
 
     /// Whether a cleaning alone can gain anything that the last one could not.

@@ -185,6 +185,7 @@ impl Nodes<'_> {
         op.expect_of(self.0);
         let old = self.0.nat.free(node.nid())?;
         self.0.store.remove(&node.page);
+        self.0.pressure.freed_node(self.0.epoch());
         if node.nid() == node.ino() {
             self.0.space.drop_inode();
         }

@@ -48,6 +48,8 @@ pub(crate) struct Pressure {
     /// Sections of nodes that operations emptied, in the low 16 bits, and in which epoch: they are free with its
     /// checkpoint.
     emptied_of_nodes: AtomicU64,
+    /// The last epoch in which a node was freed.
+    freed_node_in: AtomicU64,
 }
 
 impl Pressure {
@@ -60,6 +62,7 @@ impl Pressure {
             written_until_short: AtomicU64::new(0),
             step_failed_at: AtomicU32::new(u32::MAX),
             emptied_of_nodes: AtomicU64::new(0),
+            freed_node_in: AtomicU64::new(0),
         }
     }
 
@@ -134,6 +137,19 @@ impl Pressure {
     pub(crate) fn emptied_one_of_nodes(&self, epoch: u64) {
         let count = (self.emptied_of_nodes(epoch) + 1).min(0xffff);
         self.emptied_of_nodes.store(epoch << 16 | u64::from(count), Ordering::Relaxed);
+    }
+
+    /// A node was freed. Its line is written once an epoch.
+    pub(crate) fn freed_node(&self, epoch: u64) {
+        if self.freed_node_in.load(Ordering::Relaxed) != epoch {
+            self.freed_node_in.store(epoch, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether nodes were freed in this epoch, or in the one before.
+    pub(crate) fn has_freed_nodes(&self, epoch: u64, or_before: bool) -> bool {
+        let freed_in = self.freed_node_in.load(Ordering::Relaxed);
+        freed_in == epoch || (or_before && freed_in + 1 == epoch)
     }
 
     /// Counts directory blocks that became dirty, or clean.

@@ -4,6 +4,7 @@
 //!
 //! One mutex on the sections that were begun, a leaf. Who takes one out is the only one to work on it.
 
+use f2fs_format::SegmentNo;
 use f2fs_segment::Victim;
 use f2fs_sync::Mutex;
 use f2fs_sync::atomic::{AtomicU32, Ordering};
@@ -52,6 +53,19 @@ impl Victims {
             self.count.fetch_add(1, Ordering::Relaxed);
         }
         self.begun.lock().push(Begun { emptied, ..begun });
+    }
+
+    /// Ends those sections that a checkpoint freed: logs may take them again.
+    pub(crate) fn end_freed(&self, is_marked: impl Fn(SegmentNo) -> bool) {
+        if self.has_begun() {
+            self.begun.lock().retain(|begun| {
+                let stays = begun.victim.segments().skip(begun.emptied as usize).any(&is_marked);
+                if !stays {
+                    self.end(*begun);
+                }
+                stays
+            });
+        }
     }
 
     /// Nobody goes on with a section.

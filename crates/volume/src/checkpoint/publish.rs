@@ -35,6 +35,7 @@ impl Checkpoints<'_> {
         self.0.nat.end_checkpoint();
         let freed = segments.end_checkpoint();
         report.freed_segments = freed.iter().map(|run| u64::from(run.len)).sum::<u64>() / u64::from(BLOCKS_PER_SEGMENT);
+        self.0.victims.end_freed(|segment| self.0.segments.info(segment).is_ok_and(|info| info.victim));
         for segment in cleared {
             // Its number came from the manager itself.
             let _ = segments.release_segment(*segment);
