@@ -154,7 +154,9 @@ impl Options {
     ///
     /// The default serves an embedder that has a cache of its own, or reads and writes in large pieces: a second copy
     /// of each block would cost memory and time. A cache pays for many small files, small writes, and small reads that
-    /// come again; [`start_flusher`](crate::FileSystem::start_flusher) lets the device work meanwhile.
+    /// come again; [`start_flusher`](crate::FileSystem::start_flusher) lets the device work meanwhile. Its memory lies in
+    /// huge pages where the system gives them (`madvise`), and what pages took once stays with the cache until the file
+    /// system is dropped.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

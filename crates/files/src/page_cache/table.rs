@@ -8,8 +8,8 @@
 //!
 //! # Locking
 //!
-//! One reader-writer lock a bucket, held for one copy of a page, last in every order. The budget of pages is exact: a
-//! page is inserted with a unit that was taken before, and gives it back when it goes.
+//! One reader-writer lock a bucket, held for one copy of a page. Behind it come the lists of frames alone. The budget of
+//! pages is exact: a page is inserted with a unit that was taken before, and gives it back when it goes.
 
 use f2fs_device::AlignedBuf;
 use f2fs_frames::{Frames, prefer_huge_pages};
