@@ -126,7 +126,8 @@ impl Core {
     }
 
     /// Runs one operation on the volume. If it fails for lack of segments or NIDs although the volume is not full, the
-    /// volume is cleaned, or a checkpoint written, and the operation tried again; so `change` must leave nothing behind when it fails like that.
+    /// volume is cleaned, or a checkpoint written, and the operation tried again; so `change` must leave nothing behind
+    /// when it fails like that.
     pub(crate) fn change<T>(&self, mut change: impl FnMut(&Op<'_>) -> Result<T, FsError>) -> Result<T, FsError> {
         let mut tries = 0;
         loop {

@@ -57,8 +57,9 @@ impl fmt::Debug for Frames {
 }
 
 impl Frames {
-    /// For a cache of so many pages at most. Small caches have small chunks: all that is taken and not in use is at most
-    /// half of that, where it is 8 pages for each processor or more.
+    /// For a cache of so many pages at most. Small caches have small chunks: what is taken and not in use is at most
+    /// half of that, where it is 8 pages for each processor or more, and a chunk for each further thread that finds no
+    /// frame at the same moment.
     #[must_use]
     pub fn new(pages: u64) -> Frames {
         let lists = (processors() as u64).next_power_of_two();
@@ -91,7 +92,7 @@ impl Frames {
         }
         // Several threads may be here: each chunk is used in the end.
         let mut frames = Chunk::frames(self.chunk);
-        let frame = frames.remove(0);
+        let frame = frames.swap_remove(0);
         self.shared.lock().append(&mut frames);
         frame
     }

@@ -21,13 +21,6 @@ fn write(manager: &SegmentManager, log: LogType, count: u32, now: u64) -> Vec<Ru
     runs
 }
 
-fn checkpoint(manager: &SegmentManager, disk: &mut Disk) {
-    let flush = manager.begin_checkpoint(6).unwrap();
-    disk.write_areas(&flush);
-    disk.commit(flush);
-    manager.end_checkpoint();
-}
-
 /// Four segments of each data log, of ages 100, 200, 300 and 400, with some blocks freed, and no log in them.
 fn aged(disk: &mut Disk) -> SegmentManager {
     let manager = disk.open(|config| config.user_floor(1));
@@ -41,7 +34,7 @@ fn aged(disk: &mut Disk) -> SegmentManager {
             }
         }
     }
-    checkpoint(&manager, disk);
+    disk.checkpoint(&manager);
     manager
 }
 
@@ -90,7 +83,7 @@ fn the_fullest_of_the_same_log_is_filled_first_and_ages_stay() {
     assert_eq!(manager.segment(second).unwrap().phase, Phase::Current);
 
     // A checkpoint writes the present state: maps, and the owner of each block.
-    checkpoint(&manager, &mut disk);
+    disk.checkpoint(&manager);
     let again = disk.open(|config| config);
     let mut addrs = runs.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at)));
     for entry in &moved {
@@ -110,7 +103,7 @@ fn without_company_the_cold_log_serves() {
     let manager = disk.open(|config| config.user_floor(1));
     let runs = write(&manager, LogType::WarmData, 512, 100);
     (0..100).for_each(|at| manager.invalidate(runs[0].addr.offset(at), 100).unwrap());
-    checkpoint(&manager, &mut disk);
+    disk.checkpoint(&manager);
     let victim = manager.choose_victim(VictimPolicy::Greedy, 200).unwrap();
     let mut runs = Vec::new();
     manager.allocate_aged(victim.first, &[summary(1), summary(2)], 200, &mut runs).unwrap();
@@ -137,7 +130,7 @@ fn what_does_not_fit_is_given_back() {
     let error = manager.allocate_aged(victim.first, &many, 200, &mut runs).unwrap_err();
     assert!(matches!(error, SegmentError::NoSpace { .. }), "{error}");
     assert_eq!((manager.valid_blocks(), runs.len()), (valid, 1));
-    checkpoint(&manager, &mut disk);
+    disk.checkpoint(&manager);
     // A lane that was left is a dirty segment like others.
     manager.allocate_aged(victim.first, &many[..40], 200, &mut runs).unwrap();
     assert_eq!(manager.valid_blocks(), valid + 40);
@@ -150,6 +143,6 @@ fn aged_small(disk: &mut Disk) -> SegmentManager {
             (0..50).for_each(|hole| manager.invalidate(run.addr.offset(2 * hole), age).unwrap());
         }
     }
-    checkpoint(&manager, disk);
+    disk.checkpoint(&manager);
     manager
 }

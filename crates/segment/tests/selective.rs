@@ -23,13 +23,6 @@ fn take(manager: &SegmentManager, log: LogType, count: usize) -> Vec<BlockAddr> 
     blocks(&runs)
 }
 
-fn checkpoint(manager: &SegmentManager, disk: &mut Disk) {
-    let flush = manager.begin_checkpoint(6).unwrap();
-    disk.write_areas(&flush);
-    disk.commit(flush);
-    manager.end_checkpoint();
-}
-
 /// A volume without free segments for users, whose warm data has a hole of four blocks in every six.
 fn aged() -> (Disk, SegmentManager) {
     let mut disk = Disk::new(geometry(16, 1));
@@ -40,7 +33,7 @@ fn aged() -> (Disk, SegmentManager) {
             manager.invalidate(*addr, 2).unwrap();
         }
     }
-    checkpoint(&manager, &mut disk);
+    disk.checkpoint(&manager);
     (disk, manager)
 }
 
@@ -100,7 +93,7 @@ fn what_no_checkpoint_has_seen_is_not_rewritten() {
     let first = take(&manager, LogType::WarmData, 600);
     first.iter().step_by(2).for_each(|addr| manager.invalidate(*addr, 1).unwrap());
     let mut disk = disk;
-    checkpoint(&manager, &mut disk);
+    disk.checkpoint(&manager);
     while manager.log(LogType::WarmData).alloc_type == 0 {
         take(&manager, LogType::WarmData, 1);
     }
@@ -142,7 +135,7 @@ fn moved_runs_become_holes_with_the_checkpoint_and_not_before() {
     let after = manager.segment(segment).unwrap();
     assert_eq!(after.taken_map, info.taken_map);
     assert!(after.valid < info.valid);
-    checkpoint(&manager, &mut disk);
+    disk.checkpoint(&manager);
     manager.release_segment(segment).unwrap();
     let info = manager.segment(segment).unwrap();
     assert_eq!(info.taken_map, info.valid_map);

@@ -16,13 +16,6 @@ fn write(manager: &SegmentManager, count: u32) -> Vec<Run> {
     runs
 }
 
-fn checkpoint(manager: &SegmentManager, disk: &mut Disk) {
-    let flush = manager.begin_checkpoint(6).unwrap();
-    disk.write_areas(&flush);
-    disk.commit(flush);
-    manager.end_checkpoint();
-}
-
 /// A section is chosen when one of its segments is free. Later it is used again, and is a victim like others.
 #[test]
 fn a_segment_that_was_free_when_its_section_was_chosen_loses_its_mark() {
@@ -40,12 +33,12 @@ fn a_segment_that_was_free_when_its_section_was_chosen_loses_its_mark() {
     let second = SegmentNo(first.0 + 1);
     free(second, 0..512);
     free(first, 0..500);
-    checkpoint(&manager, &mut disk);
+    disk.checkpoint(&manager);
     assert_eq!((info(first).phase, info(second).phase), (Phase::Dirty, Phase::Free));
     let victim = manager.choose_victim(VictimPolicy::Greedy, 7).unwrap();
     assert_eq!(victim.first, first);
     free(first, 500..512);
-    checkpoint(&manager, &mut disk);
+    disk.checkpoint(&manager);
     assert_eq!((info(first).phase, info(second).phase), (Phase::Free, Phase::Free));
     // Until it is in use again.
     for _ in 0..200 {
@@ -54,7 +47,7 @@ fn a_segment_that_was_free_when_its_section_was_chosen_loses_its_mark() {
             break;
         }
         runs.into_iter().for_each(|run| manager.invalidate_run(run, 8).unwrap());
-        checkpoint(&manager, &mut disk);
+        disk.checkpoint(&manager);
     }
     assert_ne!(info(second).phase, Phase::Free);
     assert!(!info(second).victim, "its mark is left");

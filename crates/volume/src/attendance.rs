@@ -22,11 +22,9 @@ pub(crate) struct Attendance {
 impl Attendance {
     /// Somebody attends from now on; or one of those does no more.
     pub(crate) fn change(&self, attends: bool) {
-        if attends {
-            self.by.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.by.fetch_sub(1, Ordering::Relaxed);
-        }
+        let changed = |by: u32| if attends { by.checked_add(1) } else { by.checked_sub(1) };
+        // That more end than began changes nothing.
+        let _ = self.by.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
     }
 
     /// Whether somebody attends.
@@ -61,5 +59,7 @@ mod tests {
         attendance.answer();
         attendance.change(false);
         assert!(!attendance.is_on() && !attendance.call());
+        attendance.change(false);
+        assert!(!attendance.is_on(), "nobody ended");
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct NodePage {
     pub(crate) block: RwLock<Box<NodeBlock>>,
     /// [`CLEAN`], [`DIRTY`] or [`AHEAD`]. Becomes dirty under the write lock.
     state: AtomicU32,
-    /// In its shard's list of pages for the next checkpoint: those that became dirty since the last one, or since they
+    /// In a list of pages for the next checkpoint: those that became dirty since the last one, or since they
     /// were written ahead, also if a sync has written them meanwhile.
     pub(crate) listed: AtomicBool,
     /// Where in the lists it was put last (`dirty_nodes.rs`): a hint.

@@ -82,3 +82,40 @@ impl Victims {
         self.set_aside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, few).is_ok()
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn section(number: u32) -> Begun {
+        Begun::new(Victim { section: number, first: SegmentNo(number * 4), segments: 4, valid: 9, mtime: 0 })
+    }
+
+    /// The one that a checkpoint freed is given to nobody any more; of the other, segments that are empty do not count.
+    #[test]
+    fn freed_sections_are_ended() {
+        let victims = Victims::default();
+        assert!(!victims.has_begun() && victims.take_begun().is_none());
+        victims.leave(section(1), 2);
+        victims.leave(section(2), 1);
+        // Segment 4 was emptied before.
+        victims.end_freed(|segment| [4, 11].contains(&segment.0));
+        let left = victims.take_begun().map(|begun| (begun.victim.section, begun.emptied));
+        assert_eq!((left, victims.take_begun().is_none()), (Some((2, 1)), true));
+        assert!(victims.has_begun(), "somebody works on it");
+        victims.end(Begun { emptied: 1, ..section(2) });
+        assert!(!victims.has_begun());
+    }
+
+    #[test]
+    fn a_section_that_is_left_again_counts_once() {
+        let victims = Victims::default();
+        victims.end(section(1));
+        victims.leave(section(1), 1);
+        let again = victims.take_begun().map_or_else(|| section(9), |begun| begun);
+        victims.leave(again, 3);
+        assert_eq!(victims.take_begun().map(|begun| begun.emptied), Some(3));
+        victims.end(again);
+        assert!(!victims.has_begun());
+    }
+}

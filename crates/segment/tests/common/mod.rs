@@ -79,6 +79,14 @@ impl Disk {
         self.free_segments = Some(flush.free_segments);
     }
 
+    /// A whole checkpoint, without a crash.
+    pub(crate) fn checkpoint(&mut self, manager: &SegmentManager) {
+        let flush = manager.begin_checkpoint(6).unwrap();
+        self.write_areas(&flush);
+        self.commit(flush);
+        manager.end_checkpoint();
+    }
+
     /// The table as a mount reads it.
     pub(crate) fn entries(&self) -> Vec<RawSitEntry> {
         let mut entries: Vec<_> = (0..self.geometry.main_segments)

@@ -31,7 +31,8 @@ pub struct CleanStep {
     pub segments: u32,
 }
 
-/// Sixty-fourths of a section that may be valid in one that operations empty while there is room: what is left to become emptier meanwhile costs less later.
+/// Sixty-fourths of a section that may be valid in one that operations empty while there is room: what is left to become
+/// emptier meanwhile costs less later.
 const AHEAD_WORTH: u64 = 48;
 
 /// Blocks that an operation moves at a time, about: of a large section it empties a part, and leaves the rest to the next.
@@ -58,7 +59,8 @@ impl Cleaning<'_> {
         self.0.segments.manager().map_or(0, |segments| segments.floor(Class::User)) + MARGIN
     }
 
-    /// Empties one section, or a part of a large one, for an operation, before all operations have to wait for room. An error does not concern the
+    /// Empties one section, or a part of a large one, for an operation, before all operations have to wait for room. An
+    /// error does not concern the
     /// operation: if it stays, one that finds no room will report it.
     pub fn step_ahead(self) -> Option<CleanStep> {
         let free = self.0.segments.manager().map_or(0, SegmentManager::free_sections);
