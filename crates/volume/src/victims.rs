@@ -112,7 +112,7 @@ mod tests {
         let victims = Victims::default();
         victims.end(section(1));
         victims.leave(section(1), 1);
-        let again = victims.take_begun().map_or_else(|| section(9), |begun| begun);
+        let again = victims.take_begun().unwrap_or_else(|| section(9));
         victims.leave(again, 3);
         assert_eq!(victims.take_begun().map(|begun| begun.emptied), Some(3));
         victims.end(again);
