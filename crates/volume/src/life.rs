@@ -212,6 +212,9 @@ fn open_segments(
     Ok(SegmentManager::open(config, table, pack.bitmaps.sit.clone(), logs)?)
 }
 
+/// Blocks of the NAT that are used: few in a model, for which each atomic that there is takes time.
+const MOST_NAT_BLOCKS: u32 = if cfg!(loom) { 16 } else { u32::MAX };
+
 /// The NAT. Nothing of it is read but a block for each device of the volume.
 fn open_nat(source: PlainArc<TableSource>, pack: &Pack, options: &VolumeOptions) -> Result<Nat, VolumeError> {
     let (device, checkpoint) = (source.device.clone(), &pack.checkpoint);
@@ -222,7 +225,7 @@ fn open_nat(source: PlainArc<TableSource>, pack: &Pack, options: &VolumeOptions)
         min: 0,
         max: summary::NAT_JOURNAL_ENTRIES as u64,
     })?;
-    let config = NatConfig::new(source.geometry.nat_blocks())
+    let config = NatConfig::new(source.geometry.nat_blocks().min(MOST_NAT_BLOCKS))
         .next_free_nid(checkpoint.next_free_nid)
         .valid_nodes(checkpoint.valid_nodes.into())
         .policy(options.nid_policy);

@@ -12,7 +12,7 @@ use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::protocol_step;
 
 /// Inodes share a count with those whose numbers are the same in the lowest bits.
-const COUNTS: usize = 256;
+const COUNTS: usize = if cfg!(loom) { 2 } else { 256 };
 
 /// The counts. Read by every look-up of an address, written by moves alone.
 #[derive(Debug)]

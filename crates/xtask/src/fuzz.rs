@@ -129,7 +129,7 @@ fn build(fuzz: &Path, targets: Vec<&'static str>, quick: bool) -> Result<Vec<Bui
         if targets.is_empty() {
             continue;
         }
-        let mut build = process::cargo(["build", "--workspace", "--profile", profile, "--manifest-path"]);
+        let mut build = process::cargo(["build", "--locked", "--workspace", "--profile", profile, "--manifest-path"]);
         // A target triple keeps the flags away from build scripts.
         build.arg(&manifest).args(["--target", &triple]).env("RUSTFLAGS", flags).arg("--target-dir").arg(&dir);
         for target in &targets {
