@@ -41,7 +41,7 @@ type Times = [f64; 3];
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let image = bench.image("depth-one");
     File::create(&image)?.set_len(u64::from(SIZE) << 20)?;
-    let (rounds, time) = if bench.quick { (3, 100) } else { (5, 300) };
+    let (rounds, time) = if bench.quick { (3, 50) } else { (5, 300) };
     let script = format!(
         "set -e\n\
          f2fs format --force /dev/pmem0\n\

@@ -30,7 +30,7 @@ const SCRIPT: &str = include_str!("pmem.sh");
 const LEAST: f64 = 0.5;
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
-    let (rounds, time) = if bench.quick { (3, 100) } else { (5, 300) };
+    let (rounds, time) = if bench.quick { (3, 50) } else { (5, 300) };
     let scale = bench.scale("small");
     let mut boot = bench.guest.boot("pmem").processors(2).persistent_memory(SIZE);
     for file in dynamic(&["mkfs.ext4"])? {
