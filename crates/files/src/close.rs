@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::panicking;
 
 use crate::core::Core;
-use crate::free::InodeEnds;
+use crate::free::{InodeEnds, not_freed};
 use crate::inode::Inode;
 use crate::open_files::{Forgotten, KeptOpen};
 
@@ -35,9 +35,10 @@ pub(crate) fn leave(core: &Core, kept: &KeptOpen) {
 
 /// Closes a handle, a shared one if it was `kept`.
 pub(crate) fn close(core: &Core, inode: &Inode, kept: bool) {
-    // An orphan that could not be freed now is on the checkpoint's list, and freed by the next open of the volume.
     if !panicking() {
-        let _ = InodeEnds(core).close_handle(inode, kept);
+        if let Err(error) = InodeEnds(core).close_handle(inode, kept) {
+            not_freed(inode.ino, &error);
+        }
     } else if catch_unwind(AssertUnwindSafe(|| InodeEnds(core).close_handle(inode, kept))).is_err() {
         // A second panic would have ended the process. The volume does not tell the two apart by itself.
         core.volume.stop_after_panic();

@@ -222,18 +222,19 @@ impl InodeEnds<'_> {
         let forgotten = self.open_files.forget_resting(inode);
         let any = !forgotten.is_empty();
         for known in forgotten {
-            if known.value.leave() == 0 {
-                // An orphan that cannot be freed is freed by the next open of the volume.
-                let _ = self.end_handle(inode, true);
+            if known.value.leave() == 0
+                && let Err(error) = self.end_handle(inode, true)
+            {
+                not_freed(inode.ino, &error);
             }
         }
         any
     }
 }
 
-/// The removal of the name succeeded, so this is no error of the caller's: it is told to whoever watches, and the next
-/// open tries again.
-fn not_freed(ino: Nid, error: &FsError) {
+/// The name went, or the handle was closed: so this is no error of the caller's. It is told to whoever watches; the inode
+/// is on the checkpoint's list of orphans, and the next open of the volume tries again.
+pub(crate) fn not_freed(ino: Nid, error: &FsError) {
     #[cfg(feature = "tracing")]
     tracing::warn!(ino = ino.0, %error, "an unlinked inode could not be freed: it is an orphan until the next open");
     #[cfg(not(feature = "tracing"))]

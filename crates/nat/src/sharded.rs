@@ -252,7 +252,7 @@ impl Sharded {
     }
 
     /// Whether the hints lead to every block that has free NIDs.
-    #[cfg(loom)]
+    #[cfg(all(loom, feature = "baselines"))]
     pub(crate) fn hints_are_complete(&self, table: &Table) -> bool {
         (0..table.blocks()).all(|block| {
             count(&table.slot(block).free_bits()) == 0

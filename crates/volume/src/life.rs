@@ -212,8 +212,8 @@ fn open_segments(
     Ok(SegmentManager::open(config, table, pack.bitmaps.sit.clone(), logs)?)
 }
 
-/// Blocks of the NAT that are used: few in a model, for which each atomic that there is takes time.
-const MOST_NAT_BLOCKS: u32 = if cfg!(loom) { 16 } else { u32::MAX };
+/// Blocks of the NAT that a loom model uses: each atomic that there is takes time there.
+const NAT_BLOCKS_OF_MODELS: u32 = 16;
 
 /// The NAT. Nothing of it is read but a block for each device of the volume.
 fn open_nat(source: PlainArc<TableSource>, pack: &Pack, options: &VolumeOptions) -> Result<Nat, VolumeError> {
@@ -225,7 +225,8 @@ fn open_nat(source: PlainArc<TableSource>, pack: &Pack, options: &VolumeOptions)
         min: 0,
         max: summary::NAT_JOURNAL_ENTRIES as u64,
     })?;
-    let config = NatConfig::new(source.geometry.nat_blocks().min(MOST_NAT_BLOCKS))
+    let blocks = source.geometry.nat_blocks();
+    let config = NatConfig::new(if cfg!(loom) { blocks.min(NAT_BLOCKS_OF_MODELS) } else { blocks })
         .next_free_nid(checkpoint.next_free_nid)
         .valid_nodes(checkpoint.valid_nodes.into())
         .policy(options.nid_policy);

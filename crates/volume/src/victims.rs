@@ -6,8 +6,8 @@
 
 use f2fs_format::SegmentNo;
 use f2fs_segment::Victim;
-use f2fs_sync::Mutex;
 use f2fs_sync::atomic::{AtomicU32, Ordering};
+use f2fs_sync::{Mutex, protocol_value};
 
 /// Sections that are left for good at most, as they cannot be emptied.
 const SET_ASIDE: u32 = 64;
@@ -44,7 +44,8 @@ impl Victims {
 
     /// A section that was begun, to go on with it.
     pub(crate) fn take_begun(&self) -> Option<Begun> {
-        if self.has_begun() { self.begun.lock().pop() } else { None }
+        let begun = || if self.has_begun() { self.begun.lock().pop() } else { None };
+        protocol_value!("victims_begun_are_left", begun(), None)
     }
 
     /// Leaves a section, of which so many segments are empty now, to whoever goes on.

@@ -70,7 +70,7 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
 }
 
 /// Where the mutants stand that are found by something else than a model; `cargo xtask crash --mutants` runs them.
-const OTHER_MUTANTS: [&str; 9] = [
+const OTHER_MUTANTS: [&str; 10] = [
     "benches/tests/manycore.rs",
     "crates/trials/src/mutants.rs",
     "crates/journal/tests/lines.rs",
@@ -80,6 +80,7 @@ const OTHER_MUTANTS: [&str; 9] = [
     "crates/files/tests/page_cache.rs",
     "crates/uring/src/nvme/durability/tests.rs",
     "crates/files/tests/journal/main.rs",
+    "crates/files/tests/zoned/full.rs",
 ];
 
 /// Mutants of crates with models that only a scenario can find. Two show themselves on volumes larger than a model's
