@@ -44,6 +44,9 @@ struct Args {
     /// Shares of the users' blocks that are taken, in per cent.
     #[arg(long, value_delimiter = ',', default_values_t = [50, 90, 97], value_parser = clap::value_parser!(u64).range(1..=100))]
     full: Vec<u64>,
+    /// Percentage of the main area that is kept for cleaning.
+    #[arg(long)]
+    overprovision: Option<f64>,
     /// MiB of a zone.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..=4096))]
     zone: u64,
@@ -121,7 +124,9 @@ fn measure(args: &Args, full: u64, zones: bool) -> Result<Row, Box<dyn Error>> {
         Arc::new(medium)
     };
     let features = if zones { Features::BLKZONED } else { Features(0) };
-    format(&*device, &FormatOptions::default().with_features(features))?;
+    let mut how = FormatOptions::default().with_features(features);
+    how.overprovision = args.overprovision;
+    format(&*device, &how)?;
     let fs = FileSystem::open(device, Options::new())?;
     let files = fill(&fs, full)?;
     if files == 0 {

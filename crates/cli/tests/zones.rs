@@ -8,6 +8,13 @@ use std::os::unix::fs::FileExt;
 
 use common::{Place, command, fail, ok};
 
+/// Makes a volume of which it is said that it has few zones.
+fn format_few(command: &mut std::process::Command) {
+    let said = common::run(command);
+    let errors = String::from_utf8(said.stderr).unwrap();
+    assert!(said.status.success() && errors.contains("once it is nearly full it will be slow"), "{errors}");
+}
+
 #[test]
 fn a_file_with_zones_is_formatted_and_keeps_them() {
     let place = Place::new();
@@ -51,13 +58,35 @@ fn a_file_with_zones_is_formatted_and_keeps_them() {
     ok(command(["check"]).arg(&disk));
 }
 
+/// What is said to help does.
+#[test]
+fn few_zones_are_noted_when_they_are_formatted() {
+    let place = Place::new();
+    let disk = place.path("disk");
+    ok(command(["zones", "--make", "480M:16M,conventional=4"]).arg(&disk));
+    let said = common::run(command(["format", "-m"]).arg(&disk));
+    let (errors, out) = (String::from_utf8(said.stderr).unwrap(), String::from_utf8(said.stdout).unwrap());
+    assert!(said.status.success() && out.contains("for users"), "{out}");
+    assert!(errors.contains("of its 28 zones 21 are kept free, and it takes 25"), "{errors}");
+    let percent = errors.trim().rsplit("-o ").next().unwrap();
+    let json = ok(command(["format", "-m", "-f", "--json"]).arg(&disk));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["few_zones"]["wanted"], 25);
+    assert_eq!(json["few_zones"]["overprovision_percent"].to_string(), percent);
+    let said = common::run(command(["format", "-m", "-f", "-o", percent]).arg(&disk));
+    assert_eq!((said.status.code(), String::from_utf8(said.stderr).unwrap().as_str()), (Some(0), ""));
+    let json = ok(command(["format", "-m", "-f", "--json", "-o", percent]).arg(&disk));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["few_zones"].is_null() && json["overprovision_segments"].as_u64() >= Some(25 * 8), "{json}");
+}
+
 #[test]
 fn a_plain_file_and_one_with_zones() {
     let place = Place::new();
     let (plain, zoned) = (place.path("plain"), place.path("zoned"));
     File::create(&plain).unwrap().set_len(33 << 20).unwrap();
     ok(command(["zones", "--make", "256M:4M"]).arg(&zoned));
-    ok(command(["format", "-m", "--device"]).arg(&zoned).arg(&plain));
+    format_few(command(["format", "-m", "--device"]).arg(&zoned).arg(&plain));
     ok(command(["check", "--device"]).arg(&zoned).arg(&plain));
     let json: serde_json::Value = serde_json::from_str(&ok(command(["zones", "--json"]).arg(&zoned))).unwrap();
     assert_eq!((json["zone_blocks"].as_u64(), json["zones"].as_array().unwrap().len()), (Some(1024), 64));
@@ -118,7 +147,7 @@ fn zones_that_changed_under_a_volume_are_refused() {
     let place = Place::new();
     let disk = place.path("disk");
     ok(command(["zones", "--make", "128M:4M:3M,conventional=5,open=8,active=8"]).arg(&disk));
-    ok(command(["format", "-m"]).arg(&disk));
+    format_few(command(["format", "-m"]).arg(&disk));
     let before = fs::read(&disk).unwrap();
     let header = before.len() - 4096;
     let file = File::options().write(true).open(&disk).unwrap();

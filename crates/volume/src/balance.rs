@@ -6,7 +6,8 @@
 
 use f2fs_segment::{Class, SegmentManager};
 
-use crate::{Volume, zones};
+use crate::Volume;
+use crate::kept_sections::{KeptSections, MARGIN};
 
 /// The work that a volume needs before the next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +27,6 @@ pub enum Need {
     /// A cleaning ([`Cleaning::clean_until`](crate::Cleaning::clean_until)): few free segments, and none that only wait.
     Cleaning,
 }
-
-/// Free sections beyond the floor at which something is done.
-pub(crate) const MARGIN: u32 = 2;
-
-/// Free segments beyond those, with the ones that the next checkpoint frees, at which operations begin to empty sections
-/// on a volume where nothing is written into holes. So they seldom have to wait for sections that are emptied alone. Of
-/// large sections these are two: the earlier one is emptied, the more of it would have been freed by itself.
-const AHEAD: u32 = 16;
 
 /// Free segments beyond those last sections, from which on a checkpoint is due if as many were written as there are: most
 /// of it elsewhere before, where there will be holes. Without it logs would take the free segments meanwhile.
@@ -174,11 +167,7 @@ impl Balance<'_> {
         if !self.0.zoning.is_zoned() {
             return 0;
         }
-        let ahead = AHEAD.div_ceil(segments.section_segments()).max(2);
-        let open = zones::open_sections(self.0.lanes.slots());
-        let kept = zones::kept_sections(&self.0.geometry, segments.overprovision_segments());
-        let enough = kept >= zones::USER_FLOOR + MARGIN + open + ahead;
-        if enough { ahead } else { 0 }
+        KeptSections::new(&self.0.geometry, segments.overprovision_segments()).ahead(self.0.lanes.slots())
     }
 
     /// Free segments that a cleaning should aim at; 0 for a volume that is open for reading.

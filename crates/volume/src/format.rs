@@ -45,10 +45,27 @@ pub struct FormatReport {
     pub overprovision_segments: u32,
     /// Segments kept for the cleaner.
     pub reserved_segments: u32,
+    /// Set for a volume on zones of which so few are kept from users that it is slow once it is nearly full.
+    pub few_zones: Option<FewZones>,
     /// Whether the device was discarded.
     pub discarded: bool,
     /// The contents that were overwritten.
     pub replaced: Option<Signature>,
+}
+
+/// Zones that are too few: once the volume is nearly full, operations cannot empty zones ahead of writes, and wait for one
+/// of them that cleans alone, for tenths of a second and more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FewZones {
+    /// Zones of the main area.
+    pub zones: u32,
+    /// Those that are kept from users.
+    pub kept: u32,
+    /// As many would have to be.
+    pub wanted: u32,
+    /// The least overprovision in whole per cent that keeps as many, if one of at most 50 does. Smaller zones do as well.
+    pub overprovision: Option<u32>,
 }
 
 /// Why a device was not formatted.
@@ -204,6 +221,7 @@ pub fn format_until(
         overprovision: plan.overprovision,
         overprovision_segments: plan.checkpoint.overprovision_segments,
         reserved_segments: plan.checkpoint.reserved_segments,
+        few_zones: zones::are_few(&plan, &options, &bytes),
         geometry: plan.geometry,
         discarded,
         replaced,

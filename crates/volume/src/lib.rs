@@ -82,6 +82,7 @@ pub mod format;
 mod journal;
 mod journal_trouble;
 mod journaling;
+mod kept_sections;
 mod last_checkpoint;
 mod life;
 mod logs;

@@ -15,6 +15,7 @@ use crate::brake::Brake;
 use crate::clock::Clock;
 use crate::epoch::Epochs;
 use crate::journal::AttachedJournal;
+use crate::kept_sections::{self, KeptSections};
 use crate::last_checkpoint::LastCheckpoint;
 use crate::name_versions::NameVersions;
 use crate::node_store::NodeStore;
@@ -58,9 +59,10 @@ impl Volume {
         let device = behind.clone().map_or(device, |behind| behind);
         let pack = Pack::load(&*device, &geometry)?;
         let checkpoint = &pack.checkpoint;
-        let kept = zones::kept_sections(&geometry, checkpoint.overprovision_segments);
-        let lanes =
-            zones.as_ref().map_or_else(|| lanes_of(&geometry, options.lanes), |zones| zones.lanes(options.lanes, kept));
+        let kept = KeptSections::new(&geometry, checkpoint.overprovision_segments);
+        let lanes = zones
+            .as_ref()
+            .map_or_else(|| lanes_of(&geometry, options.lanes), |zones| kept.lanes(options.lanes, zones.limit()));
         if checkpoint.has(flags::DISABLED) && !options.read_only {
             return Err(VolumeError::CheckpointDisabled);
         }
@@ -206,8 +208,8 @@ fn open_segments(
         config = config.section_capacity(blocks);
     }
     if let Some(zones) = zones {
-        let kept = zones::kept_sections(geometry, overprovision);
-        config = config.aside(zones.aside(lanes, kept)).user_floor(zones::USER_FLOOR);
+        let kept = KeptSections::new(geometry, overprovision);
+        config = config.aside(kept.aside(lanes, zones.limit())).user_floor(kept_sections::FLOOR);
     }
     Ok(SegmentManager::open(config, table, pack.bitmaps.sit.clone(), logs)?)
 }

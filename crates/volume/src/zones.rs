@@ -15,6 +15,7 @@ use f2fs_segment::{Run, SegmentManager};
 use f2fs_sync::{Mutex, PlainArc};
 
 use crate::VolumeError;
+use crate::kept_sections::KeptSections;
 
 /// The zones under a volume.
 #[derive(Debug)]
@@ -39,18 +40,7 @@ pub(crate) struct Zones {
 /// sections are kept back as mkfs.f2fs keeps segments.
 pub(crate) fn user_blocks(geometry: &Geometry, capacity: u32, overprovision_segments: u32) -> u64 {
     let sections = geometry.main_segments / geometry.segs_per_sec;
-    u64::from(sections.saturating_sub(kept_sections(geometry, overprovision_segments))) * u64::from(capacity)
-}
-
-/// Sections that users never fill.
-pub(crate) fn kept_sections(geometry: &Geometry, overprovision_segments: u32) -> u32 {
-    overprovision_segments.div_ceil(geometry.segs_per_sec)
-}
-
-/// Sections that logs have open at most, with so many lanes of each data log: one for each lane, and for each other log one and
-/// one aside.
-pub(crate) fn open_sections(lanes: usize) -> u32 {
-    (DATA_LOGS * lanes + 2 * (LogType::ALL.len() - DATA_LOGS)) as u32
+    u64::from(sections.saturating_sub(KeptSections::new(geometry, overprovision_segments).count)) * u64::from(capacity)
 }
 
 /// Whether a zone is one of the main area, and written in its order.
@@ -77,13 +67,6 @@ pub(crate) fn capacity_to_show(device: &dyn BlockDevice, geometry: &Geometry) ->
     }
     Ok(less_than_all(capacity_of(&device.report_zones(0, usize::MAX)?, geometry), geometry))
 }
-
-/// Data logs, of which each has as many lanes as are asked for.
-const DATA_LOGS: usize = 3;
-
-/// Sections that users' data leaves free. A crash may make each log leave its zone when the volume is opened next, and
-/// cleaning needs room then.
-pub(crate) const USER_FLOOR: u32 = 2 * LogType::ALL.len() as u32;
 
 impl Zones {
     /// Looks whether the zones of a device are those of the volume, and puts writes in order.
@@ -132,23 +115,9 @@ impl Zones {
         self.capacity
     }
 
-    /// Zones that logs may have open at a time: as many as the device lets be written to, and as many as there are beside
-    /// users' blocks and the zones that stay free, out of `kept` that users never fill. No cleaning gets at the room
-    /// of an open zone.
-    fn open_at_once(&self, kept: u32) -> usize {
-        let room = kept.saturating_sub(USER_FLOOR);
-        self.ordered.limit().map_or(room, |limit| limit.min(room)).max(LogType::ALL.len() as u32) as usize
-    }
-
-    /// Lanes of each data log, out of these, where `kept` sections are kept from users.
-    pub(crate) fn lanes(&self, wanted: usize, kept: u32) -> usize {
-        let others = LogType::ALL.len() - DATA_LOGS;
-        wanted.min(self.open_at_once(kept).saturating_sub(others) / DATA_LOGS).max(1)
-    }
-
-    /// Whether nodes may be written ahead, to a zone for each of their logs, beside so many lanes.
-    pub(crate) fn aside(&self, lanes: usize, kept: u32) -> bool {
-        open_sections(lanes) as usize <= self.open_at_once(kept)
+    /// Zones that the device lets be written to at a time, if there is a limit.
+    pub(crate) fn limit(&self) -> Option<u32> {
+        self.ordered.limit()
     }
 
     /// Writes that are missing in front of others never come: the volume has stopped.

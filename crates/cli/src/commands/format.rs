@@ -10,7 +10,7 @@ use f2fs::device::BlockDevice;
 use f2fs::format::FormatError;
 use f2fs::format::feature::Features;
 use f2fs::format::mkfs::VolumePlan;
-use f2fs::volume::format::{FormatOptions, FormatReport, FormatVolumeError, format_until};
+use f2fs::volume::format::{FewZones, FormatOptions, FormatReport, FormatVolumeError, format_until};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
@@ -128,6 +128,12 @@ fn tell(args: &FormatArgs, report: &FormatReport) -> Result<(), CliError> {
             "reserved_segments": report.reserved_segments,
             "overprovision_segments": report.overprovision_segments,
             "overprovision_percent": report.overprovision,
+            "few_zones": report.few_zones.map(|few| json!({
+                "zones": few.zones,
+                "kept": few.kept,
+                "wanted": few.wanted,
+                "overprovision_percent": few.overprovision,
+            })),
             "features": report.geometry.features.names(),
         });
         writeln!(out, "{value:#}")?;
@@ -140,8 +146,22 @@ fn tell(args: &FormatArgs, report: &FormatReport) -> Result<(), CliError> {
             report.geometry.main_segments,
             human(report.user_blocks * 4096)
         )?;
+        if let Some(few) = report.few_zones {
+            note_few_zones(args, few);
+        }
     }
     Ok(())
+}
+
+/// Says that the volume will be slow, and what would help.
+fn note_few_zones(args: &FormatArgs, few: FewZones) {
+    let FewZones { zones, kept, wanted, .. } = few;
+    let percent = few.overprovision.map_or_else(String::new, |percent| format!(", and so does -o {percent}"));
+    eprintln!(
+        "f2fs: {}: once it is nearly full it will be slow: of its {zones} zones {kept} are kept free, and it takes \
+         {wanted} to empty zones ahead of writes; smaller zones help{percent}",
+        Quoted::path(&args.image)
+    );
 }
 
 /// The paths that the volume is to record of its devices: none if it is one.

@@ -25,7 +25,9 @@ impl Reserve {
         if areas.main().checked_sub(6)? < reserved {
             return None;
         }
-        let overprovision = ((areas.usable() - reserved) as f64 * percent / 100.0) as u64 + reserved;
+        // Zones may hold less than the main area has segments.
+        let rest = areas.usable().checked_sub(reserved)?;
+        let overprovision = (rest as f64 * percent / 100.0) as u64 + reserved;
         if areas.writable_main() <= overprovision {
             return None;
         }

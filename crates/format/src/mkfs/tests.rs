@@ -102,6 +102,31 @@ fn a_device_that_ends_within_a_zone() {
     assert_eq!((checkpoint.free_segments, checkpoint.user_blocks), (474, 332 * 512));
 }
 
+/// Zones that hold less than they are long: a percentage that leaves users nothing is an error, whatever it is.
+#[test]
+fn any_percentage_of_zones_that_hold_little() {
+    let zones = |capacity| DeviceZones {
+        zone_blocks: 4096,
+        conventional: 4,
+        capacities: (0..40).map(|zone| if zone < 4 { 4096 } else { capacity }).collect(),
+    };
+    let mut refused = 0;
+    for (capacity, percent) in
+        [512, 1024, 4096].into_iter().flat_map(|capacity| (1..1000).map(move |at| (capacity, at)))
+    {
+        let made = plan(40 * 16 * MIB, |options| {
+            options.features = Features::BLKZONED;
+            options.zones = alloc::vec![Some(zones(capacity))];
+            options.overprovision = Some(f64::from(percent) / 10.0);
+        });
+        match made {
+            Ok(plan) => assert!(plan.checkpoint.user_blocks < 40 * 4096, "{}", plan.checkpoint.user_blocks),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!((300..2000).contains(&refused), "{refused}");
+}
+
 #[test]
 fn sizes_and_options_that_do_not_fit() {
     let smallest = match plan(10 * MIB, |_| {}).unwrap_err() {

@@ -13,8 +13,8 @@ use f2fs_sync::thread;
 
 use super::{CleanReport, Cleaning, Emptied, WORTH};
 use crate::VolumeError;
-use crate::balance::MARGIN;
 use crate::flight::Destination;
+use crate::kept_sections::MARGIN;
 use crate::victims::Begun;
 
 /// The counts of one step of a cleaner.

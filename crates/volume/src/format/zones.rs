@@ -2,10 +2,12 @@
 
 use f2fs_device::{BlockDevice, DeviceInfo, Zone, ZoneChange, ZoneState};
 use f2fs_format::LogType;
-use f2fs_format::mkfs::{DeviceZones, VolumePlan};
+use f2fs_format::feature::Features;
+use f2fs_format::mkfs::{DeviceZones, FormatOptions, VolumePlan};
 
-use super::FormatVolumeError;
 use super::write::Writer;
+use super::{FewZones, FormatVolumeError};
+use crate::kept_sections::KeptSections;
 
 /// Each log of a volume that is open for writing has a zone that is written in part.
 pub(super) fn allow_all_logs(info: &DeviceInfo) -> Result<(), FormatVolumeError> {
@@ -69,6 +71,26 @@ pub(super) fn room(plan: &VolumePlan, zones: &[Vec<Zone>]) -> u64 {
     let smaller = written_in_order.filter(|zone| zone.capacity < zone.blocks).map(|zone| zone.capacity as u32);
     let room = |capacity| crate::zones::user_blocks(&plan.geometry, capacity, plan.checkpoint.overprovision_segments);
     smaller.map_or(u64::MAX, room)
+}
+
+/// Whether a planned volume on devices of so many bytes has so few zones that it is slow once it is nearly full.
+pub(super) fn are_few(plan: &VolumePlan, options: &FormatOptions, bytes: &[u64]) -> Option<FewZones> {
+    let kept = |plan: &VolumePlan| KeptSections::new(&plan.geometry, plan.checkpoint.overprovision_segments);
+    let wanted = kept(plan).wanted(1);
+    if !options.features.contains(Features::BLKZONED) || kept(plan).count >= wanted {
+        return None;
+    }
+    let keeps_enough = |percent: &u32| {
+        let mut options = options.clone();
+        options.overprovision = Some(f64::from(*percent));
+        VolumePlan::on(&options, bytes).is_ok_and(|plan| kept(&plan).count >= wanted)
+    };
+    Some(FewZones {
+        zones: plan.geometry.main_segments / plan.geometry.segs_per_sec,
+        kept: kept(plan).count,
+        wanted,
+        overprovision: (1..=50).find(keeps_enough),
+    })
 }
 
 /// Whether a block lies in a zone that is written in its order only.
