@@ -91,7 +91,7 @@ impl SegmentManager {
     }
 
     fn claim_aged(&self, log: LogType, age: u64) -> Result<Option<Head>, SegmentError> {
-        if self.source.is_none() {
+        if !self.may_fill {
             return Ok(None);
         }
         let Some((segment, next)) = self.claim_near(log, age) else { return Ok(None) };

@@ -6,7 +6,7 @@ use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::SummaryBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, SegmentNo};
 use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use f2fs_sync::{CachePadded, Mutex, MutexGuard, PlainArc, ShardedCounter};
+use f2fs_sync::{CachePadded, Mutex, MutexGuard, PlainArc, ShardedCounter, protocol_value};
 
 use crate::config::SummarySource;
 use crate::free::FreeSpace;
@@ -34,6 +34,8 @@ pub struct SegmentManager {
     pub(crate) reserved_segments: u32,
     overprovision_segments: u32,
     pub(crate) source: Option<Source>,
+    /// Whether logs may go on in segments with valid blocks, to fill their holes.
+    pub(crate) may_fill: bool,
     pub(crate) states: States,
     pub(crate) zoning: Zoning,
     pub(crate) may_write_aside: bool,
@@ -121,7 +123,10 @@ impl SegmentManager {
         Ok(SegmentManager {
             reserved_segments: config.reserved_segments,
             overprovision_segments: config.overprovision_segments,
-            source: config.summaries.filter(|_| may_ssr).map(Source),
+            may_fill: may_ssr && config.summaries.is_some(),
+            // Roll-forward needs them on zones too: it takes blocks into use in segments that lanes left.
+            source: protocol_value!("zones_without_summaries", config.summaries, config.summaries.filter(|_| may_ssr))
+                .map(Source),
             states,
             zoning,
             may_write_aside: config.aside,

@@ -114,7 +114,7 @@ impl SegmentManager {
         if alloc == AllocType::Ssr {
             return mean(segment, next);
         }
-        let ahead = if self.source.is_some() && self.need_ssr() {
+        let ahead = if self.may_fill && self.need_ssr() {
             let index = self.fresh_index();
             preferences(log).into_iter().find_map(|kind| index.roomiest(kind))
         } else {

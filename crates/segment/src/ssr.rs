@@ -24,7 +24,7 @@ impl SegmentManager {
     /// Never for the warm-node log: roll-forward follows its blocks in the order in which they were written, and holes
     /// would lead it through nodes of another time.
     pub(crate) fn claim_dirty(&self, log: LogType) -> Result<Option<(Head, u32)>, SegmentError> {
-        if self.source.is_none() || log == LogType::WarmNode {
+        if !self.may_fill || log == LogType::WarmNode {
             return Ok(None);
         }
         let Some((segment, next, room, settled)) = self.claim_roomiest(log) else { return Ok(None) };

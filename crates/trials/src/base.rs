@@ -204,7 +204,10 @@ impl Base {
                 fill_with_holes(&fs)?;
             }
             BaseKind::Full => fill_with_segments(&fs, 64)?,
-            BaseKind::Zoned | BaseKind::ZonedInPart => fill_with_segments(&fs, 8)?,
+            BaseKind::Zoned | BaseKind::ZonedInPart => {
+                lanes(&fs)?;
+                fill_with_segments(&fs, 8)?;
+            }
             BaseKind::Broad => LARGE.iter().try_for_each(|(dir, names)| fill_directory(&fs, dir, *names))?,
         }
         fs.close()?;

@@ -79,6 +79,7 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
         Class::Zoned,
     ),
     ("zones_written_free_zone_is_kept", "a free zone that was written is not reset at an opening", Class::Zoned),
+    ("zones_without_summaries", "roll-forward has no summaries of segments that lanes left", Class::Zoned),
     ("journaled_node_left_out", "a checkpoint leaves out nodes that are in the journal", Class::Journaled),
 ];
 

@@ -204,4 +204,6 @@ fn holes_are_found_while_open_zones_fill() {
 fn faults_are_found() {
     let test = "full::large_sections_are_emptied_in_parts";
     f2fs_sync::assert_found(test, &["victims_begun_are_left"], "cleanings_alone");
+    let test = "what_threads_synced_is_found_after_a_crash";
+    f2fs_sync::assert_found(test, &["zones_without_summaries"], "sources of summaries");
 }

@@ -266,6 +266,51 @@ fn threads_write_side_by_side() {
     });
 }
 
+/// Each thread overwrites and syncs what the last checkpoint has, and the power goes. With several lanes the new blocks
+/// lie in zones in which others are valid, and of which the checkpoint names none.
+#[test]
+fn what_threads_synced_is_found_after_a_crash() {
+    const THREADS: u64 = 4;
+    const BLOCKS: usize = 40;
+    within(LIMIT, || {
+        for lanes in [2, 4, 8] {
+            let memory = kept(200, layout());
+            let fs = open(&memory, lanes);
+            let write_and_sync = |fs: &FileSystem, thread: u64, version: u64| {
+                let path = format!("/{thread}");
+                let file = fs.create_file(&path, 0o644).or_else(|_| fs.open_file(&path)).unwrap();
+                for (at, block) in content(&path, version, BLOCKS << 12).chunks(4096).enumerate() {
+                    file.write_at(block, (at as u64) << 12).unwrap();
+                    std::thread::yield_now();
+                }
+                file.sync_all().unwrap();
+            };
+            for round in 0..8 {
+                for version in [2 * round, 2 * round + 1] {
+                    std::thread::scope(|scope| {
+                        for thread in 0..THREADS {
+                            let fs = &fs;
+                            scope.spawn(move || write_and_sync(fs, thread, version));
+                        }
+                    });
+                    if version == 2 * round {
+                        fs.checkpoint().unwrap();
+                    }
+                }
+                let crashed = Arc::new(memory.snapshot());
+                let after = open(&crashed, lanes);
+                for thread in 0..THREADS {
+                    let path = format!("/{thread}");
+                    assert_content(&after, &path, &content(&path, 2 * round + 1, BLOCKS << 12));
+                }
+                after.close().unwrap();
+                drop(after);
+                assert_sound(&crashed);
+            }
+        }
+    });
+}
+
 /// The states of the zones of the main area.
 fn zones(device: &dyn BlockDevice) -> Vec<Zone> {
     device.report_zones(u64::from(CONVENTIONAL) * ZONE, usize::MAX).unwrap()

@@ -213,7 +213,10 @@ impl Class {
             }),
             Class::Zoned => {
                 let kinds = [BaseKind::Zoned, BaseKind::ZonedInPart];
-                seeds(&|seed| Workload::Random(kinds[seed as usize % 2], seed))
+                seeds(&|seed| match seed % 8 {
+                    5.. => Workload::Threads(kinds[seed as usize % 2], seed),
+                    _ => Workload::Random(kinds[seed as usize % 2], seed),
+                })
             }
             Class::Shared => seeds(&|seed| Workload::Shared(BaseKind::Wide, seed)),
             Class::Threads => seeds(&|seed| match seed % 8 {
