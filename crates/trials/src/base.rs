@@ -154,10 +154,11 @@ impl Base {
             | BaseKind::Journaled
             | BaseKind::DataJournaled
             | BaseKind::LineJournaled
-            | BaseKind::Cached
-            | BaseKind::Zoned => 128,
+            | BaseKind::Cached => 128,
             BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad => 64,
             BaseKind::ZonedInPart => 192,
+            // Enough sections are kept from users for two lanes.
+            BaseKind::Zoned => 256,
         };
         let blocks = (mib << 20) / f2fs_device::BLOCK_SIZE as u64;
         let behind = match kind {

@@ -123,6 +123,16 @@ pub enum FormatVolumeError {
         /// Zones that are needed.
         needed: u32,
     },
+    /// All zones are needed for logs and for cleaning. Nothing was written.
+    #[error(
+        "the main area has {zones} zones, and it takes {needed} for one that users can fill; smaller zones are more"
+    )]
+    TooFewZones {
+        /// Zones of the main area.
+        zones: u32,
+        /// Zones that are needed.
+        needed: u32,
+    },
     /// The system gave no random bytes for a UUID. Nothing was written.
     #[error("the system gave no random bytes: {0}")]
     Random(String),
@@ -181,6 +191,7 @@ pub fn format_until(
         options.zones = Vec::new();
     }
     let mut plan = VolumePlan::on(&options, &bytes)?;
+    let user_blocks = zones::user_blocks(&plan, &zones)?;
     let matching = crate::devices::check_parts(&plan.superblock, info);
     matching.map_err(|error| FormatVolumeError::Devices(Box::new(error)))?;
     let held = signature::on_each(device, &devices)?;
@@ -217,7 +228,7 @@ pub fn format_until(
 
     Ok(FormatReport {
         uuid: plan.superblock.uuid,
-        user_blocks: plan.checkpoint.user_blocks.min(zones::room(&plan, &zones)),
+        user_blocks,
         overprovision: plan.overprovision,
         overprovision_segments: plan.checkpoint.overprovision_segments,
         reserved_segments: plan.checkpoint.reserved_segments,

@@ -42,6 +42,12 @@ impl KeptSections {
         KeptSections { count: overprovision_segments.div_ceil(segments_of_one), segments_of_one }
     }
 
+    /// Sections that users' data must leave in any case: those that are kept, and where these are few, the ones that logs
+    /// stand in besides the floor. A log whose section is full needs another one before a checkpoint frees the first.
+    pub(crate) fn least(self) -> u32 {
+        self.count.max(FLOOR + LOGS + MARGIN)
+    }
+
     /// Sections that operations keep free by emptying others, beyond the last ones with which they go on: 0 if there are
     /// too few for that beside those that so many lanes have open.
     pub(crate) fn ahead(self, lanes: usize) -> u32 {

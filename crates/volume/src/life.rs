@@ -84,7 +84,9 @@ impl Volume {
             None if geometry.features.contains(Features::BLKZONED) => zones::capacity_to_show(&*device, &geometry)?,
             None => None,
         };
-        let room = |capacity| zones::user_blocks(&geometry, capacity, checkpoint.overprovision_segments);
+        let is_zoned = geometry.features.contains(Features::BLKZONED);
+        let room =
+            if is_zoned { zones::room(&geometry, capacity, checkpoint.overprovision_segments) } else { u64::MAX };
         let space = Space::new(
             checkpoint.valid_blocks,
             checkpoint.user_blocks,
@@ -93,7 +95,7 @@ impl Volume {
             u64::from(geometry.max_nid()) - 3,
             checkpoint.valid_inodes.into(),
         );
-        let space = space.with_room(capacity.map_or(u64::MAX, room));
+        let space = space.with_room(room);
         Ok(Volume {
             checksum_seed: inode::checksum_seed(&loaded.raw),
             superblock: loaded.raw,

@@ -33,14 +33,20 @@ pub(crate) struct Zones {
     left: Mutex<Vec<u64>>,
 }
 
-/// Blocks that users can fill where each section has so many that can be written, and so many segments are kept back.
+/// Blocks that there is room for, where each section has so many that can be written, if not all, and so many segments are
+/// kept back; `u64::MAX` if that is no less than what the checkpoint promises.
 ///
 /// mkfs.f2fs takes a segment for usable if any block of it is. So it may promise users more than the zones hold, or so
 /// much that nothing is left to clean with: a volume that is filled that far takes no overwrite any more. Here as many
-/// sections are kept back as mkfs.f2fs keeps segments.
-pub(crate) fn user_blocks(geometry: &Geometry, capacity: u32, overprovision_segments: u32) -> u64 {
+/// sections are kept back as mkfs.f2fs keeps segments, and [those that logs and cleaning need](KeptSections::least).
+pub(crate) fn room(geometry: &Geometry, capacity: Option<u32>, overprovision_segments: u32) -> u64 {
+    let kept = KeptSections::new(geometry, overprovision_segments);
+    if capacity.is_none() && kept.count == kept.least() {
+        return u64::MAX;
+    }
     let sections = geometry.main_segments / geometry.segs_per_sec;
-    u64::from(sections.saturating_sub(KeptSections::new(geometry, overprovision_segments).count)) * u64::from(capacity)
+    let blocks = capacity.unwrap_or(geometry.segs_per_sec * BLOCKS_PER_SEGMENT);
+    u64::from(sections.saturating_sub(kept.least())) * u64::from(blocks)
 }
 
 /// Whether a zone is one of the main area, and written in its order.

@@ -199,6 +199,41 @@ fn holes_are_found_while_open_zones_fill() {
     fill_few_zones(192, ZoneLayout::new(2048).with_conventional(4), 500);
 }
 
+/// As few zones as a volume can be made of: it is filled, overwritten and emptied, and can be filled again.
+#[test]
+fn few_zones_are_filled_again_and_again() {
+    for blocks in [2048, 4096] {
+        let layout = ZoneLayout::new(blocks).with_conventional(5);
+        let device = |zones| Arc::new(ZonedDevice::new(MemoryDevice::new(zones * blocks), layout).unwrap());
+        let made = |zones| format(&*device(zones), &FormatOptions::default().with_features(Features::BLKZONED));
+        let fewest = (12..40).find(|zones| made(*zones).is_ok()).unwrap();
+        let said = made(fewest - 1).unwrap_err().to_string();
+        assert!(said.contains("the main area has 20 zones, and it takes 21"), "{said}");
+        for (zones, lanes) in [(fewest, 1), (fewest, 2), (fewest + 1, 2), (fewest + 3, 1)] {
+            let device = device(zones);
+            let promised = format(&*device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
+            let options = || Options::new().volume(VolumeOptions::new().lanes(lanes));
+            let fs = FileSystem::open(device.clone(), options()).unwrap();
+            assert_eq!(fs.statfs().user_blocks, promised.user_blocks);
+            let mut random = Random::new(zones);
+            for round in 0..3 {
+                let file = fs.create_file("/file", 0o644).unwrap();
+                let room = fs.statfs().user_blocks - fs.statfs().valid_blocks;
+                let written =
+                    (0..room).take_while(|at| file.write_at(&[round; 4096], at * 4096).is_ok()).count() as u64;
+                // But for the nodes of the file.
+                assert!(written >= room - room / 500 - 4, "{written} of {room} blocks, {zones} zones of {blocks}");
+                for _ in 0..2 * written {
+                    file.write_at(&[round; 4096], random.below_u64(written) * 4096).unwrap();
+                }
+                drop(file);
+                fs.remove_file("/file").unwrap();
+            }
+            close_and_check(&*device, fs);
+        }
+    }
+}
+
 #[cfg(feature = "mutants")]
 #[test]
 fn faults_are_found() {

@@ -65,12 +65,21 @@ pub(super) fn planned(zones: &[Zone]) -> Option<DeviceZones> {
     Some(DeviceZones { zone_blocks: first.blocks, conventional, capacities })
 }
 
-/// Blocks that there is room for, which the checkpoint of a new volume may promise more than.
-pub(super) fn room(plan: &VolumePlan, zones: &[Vec<Zone>]) -> u64 {
+/// Blocks that users of a new volume can fill: what its checkpoint promises may be more than there is room for.
+pub(super) fn user_blocks(plan: &VolumePlan, zones: &[Vec<Zone>]) -> Result<u64, FormatVolumeError> {
+    if zones.iter().all(Vec::is_empty) {
+        return Ok(plan.checkpoint.user_blocks);
+    }
     let written_in_order = zones.iter().flatten().find(|zone| zone.state != ZoneState::Conventional);
     let smaller = written_in_order.filter(|zone| zone.capacity < zone.blocks).map(|zone| zone.capacity as u32);
-    let room = |capacity| crate::zones::user_blocks(&plan.geometry, capacity, plan.checkpoint.overprovision_segments);
-    smaller.map_or(u64::MAX, room)
+    let (geometry, overprovision) = (&plan.geometry, plan.checkpoint.overprovision_segments);
+    match crate::zones::room(geometry, smaller, overprovision) {
+        0 => Err(FormatVolumeError::TooFewZones {
+            zones: geometry.main_segments / geometry.segs_per_sec,
+            needed: KeptSections::new(geometry, overprovision).least() + 1,
+        }),
+        room => Ok(plan.checkpoint.user_blocks.min(room)),
+    }
 }
 
 /// Whether a planned volume on devices of so many bytes has so few zones that it is slow once it is nearly full.
