@@ -295,3 +295,30 @@ fn stays_mounted(name: &str, has_journal: bool) {
         assert!(found, "the server does not say that it cannot close the volume");
     }
 }
+
+/// The kernel tells an error of the past once more when the volume is unmounted: there is nothing left that could be
+/// written.
+#[test]
+fn an_error_that_was_told_keeps_no_volume_mounted() {
+    let Some(mounted) = Mounted::formatted("an_error_that_was_told_keeps_no_volume_mounted", &[]) else { return };
+    let image = mounted.place.path("small.img");
+    ok(command(["format", "--size", "64M"]).arg(&image));
+    ok(command(["mount", "-o", "cache=writeback"]).arg(&image).arg(&mounted.dir));
+    let large = mounted.path("large");
+    let full = File::create(&large).and_then(|file| {
+        file.write_all_at(&vec![1; 60 << 20], 0)?;
+        file.sync_all()
+    });
+    assert!(full.is_err(), "60 MB fit into 64 MiB");
+    fs::remove_file(&large).unwrap();
+    let small = File::create(mounted.path("small")).unwrap();
+    small.write_all_at(&[2; 4 << 20], 0).unwrap();
+    small.sync_all().unwrap();
+    drop(small);
+    let said = run(command(["umount"]).arg(&mounted.dir));
+    let errors = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(said.status.success() && !is_mounted(&mounted.dir), "{said:?}");
+    assert!(errors.is_empty() || errors.contains("a write failed since it was mounted"), "{errors}");
+    assert_eq!(ok(command(["cat"]).arg(&image).arg("/small")).len(), 4 << 20);
+    ok(command(["check"]).arg(&image));
+}

@@ -18,11 +18,20 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
         return Err(CliError::at(&shown, "no volume is mounted there by f2fs"));
     };
     let how = if rustix::process::geteuid().is_root() { ["umount", "-i"] } else { ["fusermount3", "-u"] };
-    if !read_only && let Err(error) = sync(&shown) {
-        let how = how.join(" ");
-        let what =
-            format_args!("what was changed cannot be written, so it stays mounted: {error}. `{how}` gives it up");
-        return Err(CliError::at(&shown, what));
+    match if read_only { Ok(None) } else { sync(&shown) } {
+        Ok(None) => {}
+        Ok(Some(error)) => {
+            let shown = Quoted::path(&shown);
+            say(format_args!(
+                "{shown}: a write failed since it was mounted, and what it wrote may be missing: {error}"
+            ));
+        }
+        Err(error) => {
+            let how = how.join(" ");
+            let what =
+                format_args!("what was changed cannot be written, so it stays mounted: {error}. `{how}` gives it up");
+            return Err(CliError::at(&shown, what));
+        }
     }
     let dead = server_has_ended(&shown);
     let status = Command::new(how[0]).args([how[1], "--"]).arg(&shown).status();
@@ -60,9 +69,16 @@ pub(super) fn is_without_server(error: &io::Error) -> bool {
 }
 
 /// Makes everything durable that was changed. Nobody hears of it if the server cannot do so when it closes the volume.
-fn sync(dir: &Path) -> io::Result<()> {
+///
+/// Returns an error of the past that the kernel kept: it tells each once, whoever was told before, and has given up what
+/// could not be written then.
+fn sync(dir: &Path) -> io::Result<Option<io::Error>> {
     // Otherwise the server was killed, and the next one recovers; or another user mounted it.
-    let Ok(dir) = File::open(dir) else { return Ok(()) };
-    rustix::fs::syncfs(&dir)?;
-    dir.sync_all()
+    let Ok(dir) = File::open(dir) else { return Ok(None) };
+    let past = rustix::fs::syncfs(&dir).err();
+    if past.is_some() {
+        rustix::fs::syncfs(&dir)?;
+    }
+    dir.sync_all()?;
+    Ok(past.map(io::Error::from))
 }
