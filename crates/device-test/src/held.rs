@@ -86,6 +86,15 @@ impl HeldDevice {
         *self.control.state.lock() = State::default();
         self.control.changed.notify_all();
     }
+
+    fn wait_if_held(&self, operation: Operation) {
+        let mut state = self.control.state.lock();
+        if state.hold == Some(operation) {
+            *state = State { held: true, ..State::default() };
+            self.control.changed.notify_all();
+            self.control.changed.wait_while(&mut state, |state| state.held);
+        }
+    }
 }
 
 impl BlockDevice for HeldDevice {
@@ -106,6 +115,7 @@ impl BlockDevice for HeldDevice {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
+        self.wait_if_held(Operation::Flush);
         self.inner.flush()
     }
 
@@ -118,13 +128,7 @@ impl BlockDevice for HeldDevice {
     }
 
     fn execute(&self, request: Request) -> Completion {
-        let mut state = self.control.state.lock();
-        if state.hold == Some(request.op.operation()) {
-            *state = State { held: true, ..State::default() };
-            self.control.changed.notify_all();
-            self.control.changed.wait_while(&mut state, |state| state.held);
-        }
-        drop(state);
+        self.wait_if_held(request.op.operation());
         self.inner.execute(request)
     }
 }

@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use f2fs_device::{MemoryDevice, Operation};
-use f2fs_device_test::{FaultDevice, FaultRule};
+use f2fs_device_test::{FaultDevice, FaultRule, HeldDevice};
 use f2fs_files::{FileSystem, FsError, Options, ReadSlice, Time, WriteSlice};
 use f2fs_sync::atomic::{AtomicI64, Ordering};
-use f2fs_test_kit::volumes::{assert_clean, formatted};
+use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 use f2fs_volume::format::FormatOptions;
 
 const BLOCK: usize = 4096;
@@ -172,6 +173,42 @@ fn reads_and_writes_past_the_cache_agree_with_it() {
     fs.checkpoint().unwrap();
     drop((file, fs));
     assert!(content(&cached(&Arc::new(device.snapshot()), 0), "/f") == model);
+}
+
+/// Others go on beside the checkpoint that a durable write needs: what they read and write over is what it wrote.
+#[test]
+fn a_durable_write_that_takes_a_checkpoint_leaves_no_old_page() {
+    let device = formatted(64, &FormatOptions::default());
+    let held = Arc::new(HeldDevice::new(device.clone()));
+    let fs = Arc::new(FileSystem::open(held.clone(), Options::new().page_cache(8 << 20)).unwrap());
+    let file = fs.create_file("/f", 0o644).unwrap();
+    let mut model = pattern(3 * BLOCK, 1);
+    file.write_at(&model, 0).unwrap();
+    fs.checkpoint().unwrap();
+    // With two names its own nodes do not make it durable.
+    fs.link("/f", "/g").unwrap();
+    assert!(content(&fs, "/f") == model && fs.stats().cached_pages == 3);
+    let found = within(Duration::from_secs(120), {
+        let (fs, held) = (fs.clone(), held.clone());
+        move || {
+            held.hold_next(Operation::Flush);
+            let writer = std::thread::spawn(move || file.write_durable(&[0xAA; BLOCK], 1000).map(|_| file));
+            held.wait_until_held();
+            let found = content(&fs, "/f");
+            fs.open_file("/g").unwrap().write_at(&[0xBB; 2000], 6000).unwrap();
+            held.release();
+            writer.join().unwrap().unwrap();
+            found
+        }
+    });
+    model[1000..1000 + BLOCK].fill(0xAA);
+    assert!(found == model, "while the checkpoint is written");
+    model[6000..8000].fill(0xBB);
+    assert!(content(&fs, "/f") == model, "over a part of a block that was durable");
+    fs.close().unwrap();
+    drop(fs);
+    assert_clean(&device);
+    assert!(content(&cached(&device, 0), "/f") == model);
 }
 
 /// Space runs out in a write, never in a sync or a checkpoint; all that a write took is there.
@@ -428,6 +465,11 @@ fn mutants_are_found() {
         "the first sync is told",
     );
     found("reads_and_writes_past_the_cache_agree_with_it", "cached_page_outlives_a_write", "assertion");
+    found(
+        "a_durable_write_that_takes_a_checkpoint_leaves_no_old_page",
+        "cached_page_outlives_a_range",
+        "while the checkpoint is written",
+    );
     found("what_is_cut_off_is_never_written", "cached_cut_leaves_dirty", "Stats");
     found("a_cache_that_is_too_small_works_and_stays_within_its_memory", "cached_dropped_while_dirty", "panicked");
 }

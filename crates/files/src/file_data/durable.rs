@@ -14,7 +14,7 @@
 
 use f2fs_format::BlockAddr;
 use f2fs_format::inode::Inode as RawInode;
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, protocol_step};
 use f2fs_volume::{MustCheckpoint, Next, Piece, Synced};
 
 use crate::FsError;
@@ -34,14 +34,16 @@ impl FileData<'_> {
         // The file is to be durable, with what else was written.
         WriteBack(self).write_back_file(inode)?;
         if !buf.is_empty() {
-            let _range = content.lock_to_write(offset, buf.len() as u64);
+            let range = content.lock_to_write(offset, buf.len() as u64);
             let (first, last) = blocks_of(offset, buf.len());
-            let _past = self.past_cache(inode, first, last)?;
+            let past = self.past_cache(inode, first, last)?;
             if self.goes_at_once(content, offset, buf) {
                 match self.write_with_sync(inode, content, Piece { offset, buf })? {
                     Sent::Durable => return Ok(buf.len()),
                     Sent::Unsynced(epoch, reason) => {
-                        drop(_range);
+                        // Others go on beside the checkpoint: no page with the old content is left to them.
+                        protocol_step!("cached_page_outlives_a_range", drop(past));
+                        drop(range);
                         return self.sync_otherwise(inode, epoch, reason).map(|()| buf.len());
                     }
                     Sent::Nothing => {}
