@@ -131,11 +131,21 @@ impl InodeEnds<'_> {
         if life.freed && (!inode.is_small() || busy) { AfterUnlink::FreeLater } else { AfterUnlink::Done }
     }
 
-    /// Finishes what [`set_links`](Self::set_links) left to do.
+    /// Finishes what [`set_links`](Self::set_links) left to do. An error of the device, or a lack of space, leaves the
+    /// orphan as it is and is none of the caller's: the name went.
+    ///
+    /// # Errors
+    /// Corruption; and any error once the volume stopped, since then the name is not gone for good.
     pub(crate) fn settle(&self, inode: &Inode, after: AfterUnlink) -> Result<(), FsError> {
-        match after {
-            AfterUnlink::Linked | AfterUnlink::Done => Ok(()),
-            AfterUnlink::FreeLater => self.free(inode),
+        if after != AfterUnlink::FreeLater {
+            return Ok(());
+        }
+        match self.free(inode) {
+            Err(error) if self.volume.stopped().is_none() && (error.device().is_some() || error.is_no_space()) => {
+                not_freed(inode.ino, &error);
+                Ok(())
+            }
+            result => result,
         }
     }
 
