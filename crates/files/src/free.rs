@@ -4,6 +4,7 @@ use core::ops::Deref;
 
 use f2fs_format::Nid;
 use f2fs_sync::{Arc, protocol_step};
+use f2fs_volume::tree::add_blocks;
 use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
@@ -189,6 +190,9 @@ impl InodeEnds<'_> {
                 ));
             }
             self.volume.nodes().remove(op, &node)?;
+            // If the inode cannot be freed, who tries again must not look for this node.
+            inode.node.write(op).inode_mut().i_xattr_nid = Nid::NULL.into();
+            add_blocks(op, &inode.node, -1);
         }
         self.inodes.remove(inode.ino);
         self.volume.nodes().remove(op, &inode.node)?;
