@@ -216,7 +216,8 @@ impl FileSystem {
         self.namespace().link(&handle.inode, &parent, name)
     }
 
-    /// Removes a name of a file that is not a directory. An open file lives on without it.
+    /// Removes a name of a file that is not a directory. An open file lives on without it. What the device does not let
+    /// be freed then stays in use until the next open of the volume, which tries again: that is no error.
     ///
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::IsDirectory`].

@@ -111,6 +111,12 @@ impl Content {
         self.size.fetch_max(size, Ordering::AcqRel);
     }
 
+    /// Lowers `i_size`, and the size. The caller has the inode's page locked, and all from `size` on exclusively.
+    pub(crate) fn lower_size(&self, inode: &mut RawInode, size: u64) {
+        inode.i_size = size.min(inode.i_size.get()).into();
+        self.size.fetch_min(size, Ordering::AcqRel);
+    }
+
     /// A write that ended at `from` and raised `i_size` from `to` did not happen. The caller has the inode's page
     /// locked.
     pub(crate) fn take_back_size(&self, inode: &mut RawInode, from: u64, to: u64) {

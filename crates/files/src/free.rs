@@ -4,6 +4,7 @@ use core::ops::Deref;
 
 use f2fs_format::Nid;
 use f2fs_sync::{Arc, protocol_step};
+use f2fs_volume::tree::add_blocks;
 use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
@@ -131,11 +132,21 @@ impl InodeEnds<'_> {
         if life.freed && (!inode.is_small() || busy) { AfterUnlink::FreeLater } else { AfterUnlink::Done }
     }
 
-    /// Finishes what [`set_links`](Self::set_links) left to do.
+    /// Finishes what [`set_links`](Self::set_links) left to do. An error of the device, or a lack of space, leaves the
+    /// orphan as it is and is none of the caller's: the name went.
+    ///
+    /// # Errors
+    /// Corruption; and any error once the volume stopped, since then the name is not gone for good.
     pub(crate) fn settle(&self, inode: &Inode, after: AfterUnlink) -> Result<(), FsError> {
-        match after {
-            AfterUnlink::Linked | AfterUnlink::Done => Ok(()),
-            AfterUnlink::FreeLater => self.free(inode),
+        if after != AfterUnlink::FreeLater {
+            return Ok(());
+        }
+        match self.free(inode) {
+            Err(error) if self.volume.stopped().is_none() && (error.device().is_some() || error.is_no_space()) => {
+                not_freed(inode.ino, &error);
+                Ok(())
+            }
+            result => result,
         }
     }
 
@@ -179,6 +190,9 @@ impl InodeEnds<'_> {
                 ));
             }
             self.volume.nodes().remove(op, &node)?;
+            // If the inode cannot be freed, who tries again must not look for this node.
+            inode.node.write(op).inode_mut().i_xattr_nid = Nid::NULL.into();
+            add_blocks(op, &inode.node, -1);
         }
         self.inodes.remove(inode.ino);
         self.volume.nodes().remove(op, &inode.node)?;

@@ -46,8 +46,10 @@ struct Step<'a, 'o> {
     budget: u32,
     /// Blocks (data and nodes) freed.
     freed: i64,
-    /// The first of the file's blocks that was freed.
+    /// The first of the file's blocks that was freed, or whose node was.
     end: u64,
+    /// The nodes that it comes by, if it frees nothing and only loads them.
+    loaded: Option<Vec<Node>>,
 }
 
 /// Frees what lies at or behind block `keep`, from the end, as far as one operation should go.
@@ -55,15 +57,24 @@ pub(crate) fn truncate_step(op: &Op<'_>, inode: &Node, keep: u64) -> Result<Prog
     step(op, inode, keep).1
 }
 
-/// The same. It also returns the first block of the file that was freed, even after an error.
+/// The same. It also returns the first block of the file that was freed, or whose node was, even after an error.
 pub(crate) fn step(op: &Op<'_>, inode: &Node, keep: u64) -> (u64, Result<Progress, FsError>) {
-    let mut step = Step { op, volume: op.volume(), inode, budget: STEP, freed: 0, end: u64::MAX };
+    let mut step = Step { op, volume: op.volume(), inode, budget: STEP, freed: 0, end: u64::MAX, loaded: None };
     let result = step.run(keep);
     let (end, freed) = (step.end, step.freed);
     if freed != 0 {
         add_blocks(op, inode, -freed);
     }
     (end, result)
+}
+
+/// Loads the nodes that freeing all at or behind block `keep` needs, and what the NAT has of those that would go. As long
+/// as the caller keeps them the device is not asked for them again.
+pub(crate) fn load_behind(op: &Op<'_>, inode: &Node, keep: u64) -> Result<Vec<Node>, FsError> {
+    let (volume, loaded) = (op.volume(), Some(Vec::new()));
+    let mut step = Step { op, volume, inode, budget: u32::MAX, freed: 0, end: u64::MAX, loaded };
+    step.run(keep)?;
+    Ok(step.loaded.unwrap_or_default())
 }
 
 /// The last of these slots of an indirect node that names a node.
@@ -100,7 +111,7 @@ impl Step<'_, '_> {
             if self.shrink(nid, (offset, kind), first, kept)? == Progress::More {
                 return Ok(Progress::More);
             }
-            if kept == 0 {
+            if kept == 0 && self.loaded.is_none() {
                 self.inode.write(self.op).inode_mut().i_nid[slot] = Nid::NULL.into();
             }
         }
@@ -143,19 +154,28 @@ impl Step<'_, '_> {
                 if self.shrink(child, (child_offset, child_kind), child_first, child_kept)? == Progress::More {
                     return Ok(Progress::More);
                 }
-                if child_kept == 0 {
+                if child_kept == 0 && self.loaded.is_none() {
                     node.write(self.op).slots_mut()[slot] = Nid::NULL.into();
                 }
             }
         }
-        if kept == 0 {
+        if let Some(loaded) = &mut self.loaded {
+            if kept == 0 {
+                self.volume.nodes().version(nid)?;
+            }
+            loaded.push(node);
+        } else if kept == 0 {
             self.volume.nodes().remove(self.op, &node)?;
             self.freed += 1;
+            self.end = first;
         }
         Ok(Progress::Done)
     }
 
     fn clear_addresses(&mut self, node: &Node, first: u64, from: usize, to: usize) -> Result<(), FsError> {
+        if self.loaded.is_some() {
+            return Ok(());
+        }
         let mut cleared = 0;
         let freed = self.volume.slots().clear(self.op, node, from..to, |_, _| cleared += 1);
         if cleared != 0 {

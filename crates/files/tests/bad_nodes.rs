@@ -395,3 +395,44 @@ fn a_count_of_blocks_at_its_end_stays_there() {
         fs.close().unwrap();
     }
 }
+
+/// A block that is in a file twice can be freed once: there the cut ends, and the file with it.
+#[test]
+fn a_cut_that_ends_at_a_block_that_is_free_already_takes_the_size_along() {
+    const BLOCK: u64 = 4096;
+    let device = formatted(64, &options());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let file = fs.create_file("/a", 0o644).unwrap();
+    // The last two each in a direct node, of which the first begins between them and the others.
+    let blocks = [0, 500, 1500, 2500];
+    for block in blocks {
+        file.write_at(&[7; BLOCK as usize], block * BLOCK).unwrap();
+    }
+    fs.close().unwrap();
+    drop((file, fs));
+    let (ino, geometry) = (ino(&device, "/a"), geometry(&device));
+    let direct = |offset: u32| {
+        (geometry.main_blkaddr.0..geometry.main_end().0)
+            .map(|addr| (addr, Box::new(*NodeBlock::read(&read(&device, addr.into())))))
+            .find(|(_, node)| node.ino() == ino && node.nid() != ino && node.footer.node_offset() == offset)
+            .unwrap()
+    };
+    let named = |node: &NodeBlock| node.slots().iter().position(|slot| slot.get() != 0).unwrap();
+    let ((at, mut first), (_, second)) = (direct(1), direct(2));
+    let addr = second.slots()[named(&second)].get();
+    let index = named(&first);
+    first.slots_mut()[index] = addr.into();
+    device.write_slice(at.into(), first.as_block()).unwrap();
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    let file = fs.open_file("/a").unwrap();
+    let error = file.set_len(1000).unwrap_err();
+    assert!(error.to_string().contains(&addr.to_string()), "{error}");
+    let size = file.size();
+    assert!((501 * BLOCK..=1500 * BLOCK).contains(&size), "{size}");
+    file.set_len(3000 * BLOCK).unwrap();
+    for block in blocks {
+        let mut found = [1];
+        file.read_at(&mut found, block * BLOCK).unwrap();
+        assert_eq!(found[0], if block <= 500 { 7 } else { 0 }, "block {block}");
+    }
+}

@@ -13,7 +13,7 @@ use f2fs_device_test::{FaultDevice, FaultRule};
 use f2fs_files::{
     AllocateFlags, FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode, path_from_bytes,
 };
-use f2fs_test_kit::volumes::{TempPathExt, assert_consistent, formatted, saved, scale};
+use f2fs_test_kit::volumes::{TempPathExt, assert_clean, assert_consistent, formatted, saved, scale};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{VolumeError, VolumeOptions};
 
@@ -266,7 +266,7 @@ fn a_checkpoint_that_fails_stops_the_volume() {
         assert_eq!(fs.volume().last_checkpoint().version, version);
         assert!(!fs.exists("/lost").unwrap());
         fs.close().unwrap();
-        f2fs_test_kit::volumes::assert_clean(&inner);
+        assert_clean(&inner);
     }
 }
 
@@ -282,7 +282,131 @@ fn a_checkpoint_that_fails_early_can_be_tried_again() {
     assert_eq!(fs.volume().stopped(), None);
     fs.create_file("/another", 0o644).unwrap();
     fs.close().unwrap();
-    f2fs_test_kit::volumes::assert_clean(&inner);
+    assert_clean(&inner);
     let fs = FileSystem::open(inner, Options::new()).unwrap();
     assert!(fs.exists("/kept").unwrap() && fs.exists("/another").unwrap());
+}
+
+/// Blocks of the files below: each lies in a direct node of its own.
+const SPREAD: u64 = 20;
+const STRIDE: u64 = 5 << 20;
+
+/// Writes a file with a block every 5 MiB.
+fn spread(fs: &FileSystem, path: &str) {
+    let file = fs.create_file(path, 0o644).unwrap();
+    for number in 0..SPREAD {
+        file.write_at(&[7; 4096], number * STRIDE).unwrap();
+    }
+}
+
+/// Calls `with` with a file system on a copy of `base` of which one read fails, the next one, the one after it, and so
+/// on, until none fails any more. Returns how many did.
+fn each_read_fails(
+    base: &MemoryDevice,
+    options: &Options,
+    mut with: impl FnMut(u64, &FaultDevice, &FileSystem),
+) -> u64 {
+    for n in 0.. {
+        let inner = Arc::new(base.snapshot());
+        let faulty = Arc::new(FaultDevice::new(inner.clone()));
+        let fs = FileSystem::open(faulty.clone(), options.clone()).unwrap();
+        with(n, &faulty, &fs);
+        let failed = faulty.faults() > 0;
+        faulty.disarm();
+        fs.close().unwrap();
+        drop(fs);
+        assert_clean(&inner);
+        let fs = FileSystem::open(inner.clone(), Options::new()).unwrap();
+        assert!(fs.volume().orphans().is_empty(), "read {n}");
+        fs.close().unwrap();
+        assert_consistent(&*inner);
+        if !failed {
+            return n;
+        }
+    }
+    unreachable!("a read has a number");
+}
+
+/// What a cut did not reach for an error is there, and what it cut off does not come back.
+#[test]
+fn a_cut_that_fails_leaves_the_size_that_the_blocks_have() {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    spread(&fs, "/a");
+    fs.close().unwrap();
+    let cached = options().page_cache(1 << 20);
+    for (options, grows) in [(options(), true), (options(), false), (cached.clone(), true), (cached, false)] {
+        let failed = each_read_fails(&device, &options, |n, faulty, fs| {
+            let file = fs.open_file("/a").unwrap();
+            // Dirty pages, if there is a cache: one over a block, and one over a hole.
+            for block in [SPREAD - 2, SPREAD - 1] {
+                file.write_at(&[7; 4096], block * STRIDE + (block % 2) * 8192).unwrap();
+            }
+            let old = file.size();
+            faulty.arm(FaultRule::on([Operation::Read]).after(n));
+            let size = match file.set_len(1000) {
+                Ok(()) => 1000,
+                Err(error) => {
+                    assert!(error.device().is_some(), "{error}");
+                    file.size()
+                }
+            };
+            faulty.disarm();
+            assert_eq!(size, file.size());
+            assert!(size == 1000 || faulty.faults() > 0);
+            if grows {
+                file.set_len(old).unwrap();
+            }
+            for number in 0..SPREAD {
+                let at = number * STRIDE;
+                let mut found = vec![0xff; 4096];
+                let len = file.read_at(&mut found, at).unwrap();
+                let (left, end) = (size.saturating_sub(at).min(4096), file.size().saturating_sub(at).min(4096));
+                assert_eq!(len as u64, end, "read {n}, block {number}");
+                let wanted = |index: u64| if index < left { 7 } else { 0 };
+                assert!((0..end).all(|index| found[index as usize] == wanted(index)), "read {n}, block {number}");
+            }
+        });
+        assert!(failed >= 10, "{failed}");
+    }
+}
+
+/// The name is gone: that its blocks could not be freed yet is no error of who removed it.
+#[test]
+fn a_name_that_went_is_no_error() {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    spread(&fs, "/a");
+    fs.create_file("/b", 0o644).unwrap();
+    fs.create_dir("/d", 0o755).unwrap();
+    for name in 0..200 {
+        fs.create_file(format!("/d/{name:0200}"), 0o644).unwrap();
+    }
+    for name in 0..200 {
+        fs.remove_file(format!("/d/{name:0200}")).unwrap();
+    }
+    fs.create_dir("/e", 0o755).unwrap();
+    fs.close().unwrap();
+    type Change = fn(&FileSystem) -> Result<(), FsError>;
+    let changes: [(&str, Change, bool); 4] = [
+        ("/a", |fs| fs.remove_file("/a"), false),
+        ("/b", |fs| fs.rename("/b", "/a", RenameMode::Replace), false),
+        ("/d", |fs| fs.remove_dir("/d"), true),
+        ("/e", |fs| fs.rename("/e", "/d", RenameMode::Replace), true),
+    ];
+    for (gone, change, directory) in changes {
+        let mut orphans = 0;
+        each_read_fails(&device, &options(), |n, faulty, fs| {
+            faulty.arm(FaultRule::on([Operation::Read]).after(n));
+            let result = change(fs);
+            faulty.disarm();
+            assert_eq!(result.is_ok(), !fs.exists(gone).unwrap(), "{gone}, read {n}: {result:?}");
+            let listed = fs.volume().orphans().len();
+            assert!(listed == 0 || result.is_ok(), "{gone}, read {n}: {result:?}");
+            orphans += listed;
+            fs.checkpoint().unwrap();
+        });
+        // All of a directory was read before, to see that it is empty.
+        assert!(orphans > 0 || directory, "{gone}");
+    }
 }

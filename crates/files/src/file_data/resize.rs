@@ -1,6 +1,6 @@
 //! Changing the size of a file.
 
-use f2fs_format::inode::Extent;
+use f2fs_format::inode::{Extent, advise};
 use f2fs_format::{BLOCK_BYTES, BLOCK_SIZE};
 use f2fs_sync::{Arc, protocol_step, protocol_value};
 use f2fs_volume::tree::find_slot;
@@ -12,7 +12,24 @@ use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::inode::Inode;
 use crate::stat;
-use crate::truncate::{Progress, STEP_BLOCKS, step, truncate_step};
+use crate::truncate::{Progress, STEP_BLOCKS, load_behind, step};
+
+/// What a cut changes in an inode before it frees blocks.
+struct Before {
+    size: u64,
+    /// The size in the inode: less, if data in the page cache is ahead.
+    i_size: u64,
+    /// Whether blocks are reserved behind the end.
+    keep_size: u8,
+}
+
+impl Before {
+    fn new(inode: &Inode, content: &Content) -> Before {
+        let block = inode.node.read();
+        let raw = block.inode();
+        Before { size: content.size(), i_size: raw.i_size.get(), keep_size: raw.i_advise & advise::KEEP_SIZE }
+    }
+}
 
 impl FileData<'_> {
     /// Sets the size of a file: cut, or grown by a hole.
@@ -54,14 +71,14 @@ impl FileData<'_> {
         // Also at an equal size: blocks that were preallocated behind the end go. A file that grows keeps them.
         let shrinks = size <= old;
         let result = if shrinks { self.truncate_to_last_step(inode, content, keep) } else { Ok(()) };
-        let cut = |op: &Op<'_>| {
-            while shrinks && truncate_step(op, &inode.node, keep)? == Progress::More {}
-            Ok(())
-        };
+        let before = Before::new(inode, content);
+        let cut = |op: &Op<'_>| if shrinks { self.cut_last(op, inode, content, keep, &before) } else { Ok(()) };
         // A checkpoint has all of this or nothing. Blocks behind the end would come back when the file grows, and zeros
         // below the old end are a content that it never had.
         let result = result.and_then(|()| {
             self.change(|op| {
+                // What can fail comes first: of a device that does not read the file stays as it is.
+                let _loaded = if shrinks { load_behind(op, &inode.node, keep)? } else { Vec::new() };
                 if size < old && !size.is_multiple_of(BLOCK_BYTES) {
                     self.zero_tail(op, inode, content, size)?;
                 }
@@ -71,16 +88,13 @@ impl FileData<'_> {
                 // A file that grows keeps the blocks reserved behind its end: roll-forward must not take that for its
                 // size.
                 if shrinks {
-                    raw.i_advise &= !f2fs_format::inode::advise::KEEP_SIZE;
+                    raw.i_advise &= !advise::KEEP_SIZE;
                 }
                 raw.i_ext = Extent::NONE;
                 let now = self.now();
                 stat::set_modified(raw, now);
                 stat::set_changed(raw, now);
                 drop(block);
-                if shrinks {
-                    protocol_step!("cached_cut_leaves_dirty", WriteBack(self).discard_pages(op, inode, keep));
-                }
                 protocol_step!("truncate_in_two_operations", cut(op)?);
                 Ok(())
             })
@@ -91,6 +105,37 @@ impl FileData<'_> {
             // until its slot was cleared, not after that.
             content.cache.forget(keep);
         }
+        result
+    }
+
+    /// Frees what is left behind the first `keep` blocks, of a file that has its new size. An error leaves it with the
+    /// size that its blocks have.
+    fn cut_last(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        content: &Content,
+        keep: u64,
+        before: &Before,
+    ) -> Result<(), FsError> {
+        let mut first = u64::MAX;
+        let result = loop {
+            let (end, progress) = step(op, &inode.node, keep);
+            first = first.min(end);
+            if !matches!(progress, Ok(Progress::More)) {
+                break progress.map(drop);
+            }
+        };
+        if result.is_err() {
+            let end = first.saturating_mul(BLOCK_BYTES);
+            let mut block = inode.node.write(op);
+            let raw = block.inode_mut();
+            content.set_size(raw, before.i_size.min(end));
+            content.raise_size(before.size.min(end));
+            raw.i_advise |= before.keep_size;
+        }
+        let behind = if result.is_ok() { keep } else { first };
+        protocol_step!("cached_cut_leaves_dirty", WriteBack(self).discard_pages(op, inode, behind));
         result
     }
 
@@ -116,7 +161,7 @@ impl FileData<'_> {
             let (end, progress) = step(op, &inode.node, keep);
             if end < u64::MAX {
                 let mut block = inode.node.write(op);
-                content.set_size(block.inode_mut(), content.size().min(end.saturating_mul(BLOCK_SIZE as u64)));
+                content.lower_size(block.inode_mut(), end.saturating_mul(BLOCK_BYTES));
                 block.inode_mut().i_ext = Extent::NONE;
             }
             progress
