@@ -34,7 +34,10 @@ pub(crate) struct FormatArgs {
     /// Sections in a zone.
     #[arg(short = 'z', default_value_t = 1)]
     pub(crate) secs_per_zone: u32,
-    /// Percentage of the main area that is kept for cleaning [default: the one that leaves users the most].
+    /// Percentage of the main area that is kept for cleaning [default: the one of mkfs.f2fs].
+    ///
+    /// That one leaves users the most, out of those of at most 10, or of at least 10 where the main area is below 512
+    /// MiB. With large sections a larger one may leave them more.
     #[arg(short = 'o', value_name = "PERCENT", allow_hyphen_values = true, value_parser = percentage)]
     pub(crate) overprovision: Option<f64>,
     /// For zoned devices: each section is a zone. The first device, or its first zones, must take writes anywhere.
