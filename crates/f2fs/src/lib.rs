@@ -86,7 +86,7 @@ pub use f2fs_segment::{SegmentError, SegmentInfo, plan::Strategy};
 pub use f2fs_sync::PlainArc;
 pub use f2fs_uring::OpenError;
 pub use f2fs_volume::devices::DevicesError;
-pub use f2fs_volume::format::{FormatOptions, FormatReport, FormatVolumeError, Signature};
+pub use f2fs_volume::format::{FewZones, FormatOptions, FormatReport, FormatVolumeError, Signature};
 pub use f2fs_volume::{
     Allocation, ChainNode, CheckpointReport, CleanReport, CleanStep, CostModel, Damage, FsyncMode, StopCause,
     UnknownAllocation, VictimPolicy, VolumeError, VolumeOptions, VolumeStat, WriteStat,
