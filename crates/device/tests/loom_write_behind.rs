@@ -32,6 +32,11 @@ fn waiting(most: u64) -> (PlainArc<MemoryDevice>, Arc<WriteBehind>) {
     (below, device)
 }
 
+/// With three preemptions, on threads that have room for some blocks on their stacks.
+fn explore(name: &str, body: impl Fn() + Send + Sync + 'static) {
+    model::large(name, 3, || (), move |()| body());
+}
+
 /// Flushes on a thread of its own beside `other`.
 fn beside_a_flush(device: &Arc<WriteBehind>, other: impl FnOnce()) {
     let flushing = Arc::clone(device);
@@ -42,67 +47,47 @@ fn beside_a_flush(device: &Arc<WriteBehind>, other: impl FnOnce()) {
 
 #[test]
 fn a_block_is_read_while_it_is_sent() {
-    model::large(
-        "a_block_is_read_while_it_is_sent",
-        3,
-        || (),
-        |()| {
-            let (below, device) = waiting(8);
-            beside_a_flush(&device, || assert_eq!(byte(&*device), 1));
-            assert_eq!((byte(&*below), device.waiting()), (1, 0));
-        },
-    );
+    explore("a_block_is_read_while_it_is_sent", || {
+        let (below, device) = waiting(8);
+        beside_a_flush(&device, || assert_eq!(byte(&*device), 1));
+        assert_eq!((byte(&*below), device.waiting()), (1, 0));
+    });
 }
 
 #[test]
 fn a_block_is_written_anew_while_it_is_sent() {
-    model::large(
-        "a_block_is_written_anew_while_it_is_sent",
-        3,
-        || (),
-        |()| {
-            // With room for one block, so that the room of the first write has to come back.
-            for most in [1, 8] {
-                let (below, device) = waiting(most);
-                beside_a_flush(&device, || {
-                    defer(&device, 2);
-                    assert_eq!(byte(&*device), 2);
-                });
-                device.flush().expect("memory does not fail");
-                assert_eq!((byte(&*below), device.waiting()), (2, 0));
-            }
-        },
-    );
+    explore("a_block_is_written_anew_while_it_is_sent", || {
+        // With room for one block, so that the room of the first write has to come back.
+        for most in [1, 8] {
+            let (below, device) = waiting(most);
+            beside_a_flush(&device, || {
+                defer(&device, 2);
+                assert_eq!(byte(&*device), 2);
+            });
+            device.flush().expect("memory does not fail");
+            assert_eq!((byte(&*below), device.waiting()), (2, 0));
+        }
+    });
 }
 
 #[test]
 fn a_block_goes_to_the_device_while_an_older_one_is_sent() {
-    model::large(
-        "a_block_goes_to_the_device_while_an_older_one_is_sent",
-        3,
-        || (),
-        |()| {
-            let (below, device) = waiting(8);
-            beside_a_flush(&device, || {
-                device.write(AT, AlignedBuf::from_bytes(&[2; BLOCK])).expect("memory does not fail");
-                assert_eq!(byte(&*device), 2);
-            });
-            assert_eq!((byte(&*below), device.waiting()), (2, 0));
-        },
-    );
+    explore("a_block_goes_to_the_device_while_an_older_one_is_sent", || {
+        let (below, device) = waiting(8);
+        beside_a_flush(&device, || {
+            device.write(AT, AlignedBuf::from_bytes(&[2; BLOCK])).expect("memory does not fail");
+            assert_eq!(byte(&*device), 2);
+        });
+        assert_eq!((byte(&*below), device.waiting()), (2, 0));
+    });
 }
 
 #[test]
 fn a_sealed_block_is_forgotten_while_it_is_sent() {
-    model::large(
-        "a_sealed_block_is_forgotten_while_it_is_sent",
-        3,
-        || (),
-        |()| {
-            let (below, device) = waiting(8);
-            device.seal();
-            beside_a_flush(&device, || device.forget(AT, 1));
-            assert_eq!((byte(&*below), device.waiting()), (1, 0));
-        },
-    );
+    explore("a_sealed_block_is_forgotten_while_it_is_sent", || {
+        let (below, device) = waiting(8);
+        device.seal();
+        beside_a_flush(&device, || device.forget(AT, 1));
+        assert_eq!((byte(&*below), device.waiting()), (1, 0));
+    });
 }

@@ -59,9 +59,9 @@ impl KeptSections {
         FLOOR + MARGIN + open(lanes) + self.most_ahead()
     }
 
-    /// Lanes of each data log, out of `wanted`, where the device lets so many zones be written to. Rather fewer of them
-    /// than none that is emptied ahead; where that cannot be, as many as there is room for. No cleaning gets at the room
-    /// of an open zone.
+    /// Lanes of each data log: at most `wanted`, and as many as leave room for sections that are emptied ahead. Where
+    /// there is no such room even with one lane, as many as can be open. `limit` is the number of zones that the device
+    /// lets be written to. No cleaning gets at the room of an open zone.
     pub(crate) fn lanes(self, wanted: usize, limit: Option<u32>) -> usize {
         let limit = limit.unwrap_or(u32::MAX);
         let with_ahead = self.count.saturating_sub(FLOOR + MARGIN + self.most_ahead()).min(limit);

@@ -15,7 +15,7 @@ use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
 use crate::args::format::FormatArgs;
-use crate::error::{CliError, Context};
+use crate::error::{CliError, Context, say};
 use crate::interrupt::until_stopped;
 use crate::medium;
 use crate::size::human;
@@ -157,11 +157,11 @@ fn tell(args: &FormatArgs, report: &FormatReport) -> Result<(), CliError> {
 fn note_few_zones(args: &FormatArgs, few: FewZones) {
     let FewZones { zones, kept, wanted, .. } = few;
     let percent = few.overprovision.map_or_else(String::new, |percent| format!(", and so does -o {percent}"));
-    eprintln!(
-        "f2fs: {}: once it is nearly full it will be slow: of its {zones} zones {kept} are kept free, and it takes \
+    say(format_args!(
+        "{}: once it is nearly full it will be slow: of its {zones} zones {kept} are kept free, and it takes \
          {wanted} to empty zones ahead of writes; smaller zones help{percent}",
         Quoted::path(&args.image)
-    );
+    ));
 }
 
 /// The paths that the volume is to record of its devices: none if it is one.
