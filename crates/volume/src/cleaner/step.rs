@@ -60,8 +60,7 @@ impl Cleaning<'_> {
     }
 
     /// Empties one section, or a part of a large one, for an operation, before all operations have to wait for room. An
-    /// error does not concern the
-    /// operation: if it stays, one that finds no room will report it.
+    /// error does not concern the operation: if it stays, one that finds no room will report it.
     pub fn step_ahead(self) -> Option<CleanStep> {
         let free = self.0.segments.manager().map_or(0, SegmentManager::free_sections);
         let epoch = self.0.epoch();
