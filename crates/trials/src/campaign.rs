@@ -17,6 +17,7 @@ use crate::contents::Contents;
 use crate::explore::{Explorer, Plan, Tally, Violation};
 use crate::pool;
 use crate::record::Recording;
+use crate::watch::{self, Look};
 use crate::workload::Workload;
 use f2fs_device_test::Random;
 
@@ -106,7 +107,7 @@ impl Bases {
 }
 
 /// Runs a campaign, after those of the diary. `progress` is told of workloads done, of how many, and of distinct
-/// states.
+/// states. `hangs` is told how it went until then when the look at a state does not end: nor will the campaign.
 ///
 /// # Errors
 /// The diary cannot be written.
@@ -115,6 +116,7 @@ pub fn run(
     settings: &Settings,
     diary: &Diary,
     progress: &(dyn Fn(u64, u64, u64) + Sync),
+    hangs: &(dyn Fn(&Outcome) + Sync),
 ) -> Result<Outcome, DiaryError> {
     let begun = Instant::now();
     let threads = pool::threads(settings.threads);
@@ -123,6 +125,13 @@ pub fn run(
     let settings = &Settings { seed: settings.seed.wrapping_add(diary.campaigns), ..settings.clone() };
     let outcome = Mutex::new(first);
     let saved = Mutex::new((begun, Ok(())));
+    let hang = |look: Look| {
+        let Look { workload, cuts } = look;
+        let mut outcome = outcome.lock().clone();
+        outcome.took = diary.took + begun.elapsed();
+        outcome.faults.push(Fault { workload, cuts, what: "it does not end".to_owned(), image: None });
+        hangs(&outcome);
+    };
     let (mut all, mut round, mut going) = (0, 0, true);
     // Further workloads make up for those that chance chose twice.
     while going {
@@ -132,7 +141,7 @@ pub fn run(
             break;
         }
         all += jobs.len() as u64;
-        pool::each(&jobs, settings.threads, |index, job| {
+        let explore_one = |index: usize, job: &jobs::Job| {
             let whole = !matches!(job.workload, Workload::Sequence(..));
             let plan = Plan { quota: job.quota, whole, ..settings.plan };
             let random = Random::new(settings.seed ^ round << 48 ^ (index as u64) << 20);
@@ -156,7 +165,8 @@ pub fn run(
                 *saved = (Instant::now(), diary.save(&now));
             }
             going && saved.1.is_ok()
-        });
+        };
+        watch::during(&hang, || pool::each(&jobs, settings.threads, explore_one));
         if saved.lock().1.is_err() {
             break;
         }
@@ -172,6 +182,7 @@ pub fn run(
 
 fn explore(base: &Base, workload: &Workload, explorer: &mut Explorer<'_>, keep: &Path) -> Option<Fault> {
     let fault = |cuts, what, image| Fault { workload: workload.to_string(), cuts, what, image };
+    watch::explores(&workload.to_string());
     let recording = match pool::caught(|| workload.run(base).map_err(|error| error.to_string())) {
         Ok(recording) => recording,
         Err(what) => return Some(fault(Vec::new(), format!("the workload fails: {what}"), None)),

@@ -225,20 +225,31 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     } else {
         let diary = arguments.diary.as_deref().map(Diary::open).transpose()?.unwrap_or_default();
         let bar = bar();
-        let outcome = campaign::run(&bases, &settings, &diary, &|done, all, states| {
+        let progress = |done, all, states| {
             bar.set_length(all);
             bar.set_position(done);
             bar.set_message(format!("{states} distinct states"));
-        })?;
+        };
+        let hangs = |outcome: &Outcome| {
+            bar.finish_and_clear();
+            report_on(outcome, arguments);
+            // The thread that hangs cannot be ended by itself.
+            std::process::exit(1);
+        };
+        let outcome = campaign::run(&bases, &settings, &diary, &progress, &hangs)?;
         bar.finish_and_clear();
         outcome
     };
-    if arguments.json {
-        println!("{:#}", report::campaign_json(&outcome, arguments.seed));
-    } else {
-        report::campaign(&outcome, arguments.seed);
-    }
+    report_on(&outcome, arguments);
     Ok(outcome.faults.is_empty())
+}
+
+fn report_on(outcome: &Outcome, arguments: &Arguments) {
+    if arguments.json {
+        println!("{:#}", report::campaign_json(outcome, arguments.seed));
+    } else {
+        report::campaign(outcome, arguments.seed);
+    }
 }
 
 fn run_faults(arguments: &Arguments, bases: &Bases) -> anyhow::Result<bool> {

@@ -15,6 +15,7 @@ use crate::judge::Expectation;
 use crate::pool::caught;
 use crate::record::Recording;
 use crate::state::{judged_by_fsck, look, look_and_use};
+use crate::watch::watched;
 use f2fs_device_test::Random;
 
 /// How states are chosen.
@@ -233,7 +234,8 @@ impl<'a> Explorer<'a> {
         self.tally.again += u64::from(!level.above.is_empty());
         let path = [level.above, std::slice::from_ref(cut)].concat();
         if !self.random.chance(self.plan.used) {
-            return caught(|| look(&image, &expectation)).map_err(|what| violation(&path, what, &image));
+            let looked = watched(&path, || caught(|| look(&image, &expectation)));
+            return looked.map_err(|what| violation(&path, what, &image));
         }
         let fsck = self.plan.fsck != 0 && self.random.chance(self.plan.fsck);
         let next = self.examine(&image, &expectation, &path, fsck)?;
@@ -254,15 +256,15 @@ impl<'a> Explorer<'a> {
     ) -> Result<Recording, Box<Violation>> {
         self.tally.used += 1;
         self.tally.fsck += u64::from(fsck);
-        let examined = caught(|| {
+        let use_it = || {
             let (recording, after) = look_and_use(image, expectation, cuts.len() as u64)?;
             if fsck {
                 judged_by_fsck(image, false)?;
                 judged_by_fsck(&after, true)?;
             }
             Ok(recording)
-        });
-        examined.map_err(|what| violation(cuts, what, image))
+        };
+        watched(cuts, || caught(use_it)).map_err(|what| violation(cuts, what, image))
     }
 }
 

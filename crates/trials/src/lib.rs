@@ -48,7 +48,8 @@
 //! # Locking model
 //!
 //! Workloads are explored independently of each other; the results meet behind one mutex, which is held for adding
-//! numbers, and the contents that were seen behind another, held for one look-up a state.
+//! numbers, and the contents that were seen behind another, held for one look-up a state. What is on its way is noted behind
+//! a third one, and a thread of its own watches whether it ends: a state that takes a minute is a violation.
 #![forbid(unsafe_code)]
 
 pub mod base;
@@ -69,4 +70,5 @@ mod report;
 mod several;
 mod state;
 pub mod tree;
+mod watch;
 pub mod workload;
