@@ -175,12 +175,7 @@ impl Namespace<'_> {
             let room = self.volume.orphan_room()?;
             self.remove_entry(op, parent, name, Some(&located))?;
             self.note_removal(parent);
-            let after = self.drop_link(op, room, &inode);
-            if after == AfterUnlink::Linked {
-                // It lives on under another name, which may be one that no checkpoint has.
-                self.note_moved(Place::new(parent, name));
-            }
-            Ok(after)
+            Ok(self.take_name(op, room, Place::new(parent, name), &inode))
         })?;
         drop(stripe);
         InodeEnds(self).settle(&inode, after)
@@ -199,9 +194,15 @@ impl Namespace<'_> {
         Ok((located, inode))
     }
 
-    /// Takes one link of a file that is not a directory.
-    pub(crate) fn drop_link(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode) -> AfterUnlink {
-        InodeEnds(self).set_links(op, room, inode, |links| links.saturating_sub(1))
+    /// Takes one link of a file that is not a directory, whose name `place` went or leads elsewhere now.
+    pub(crate) fn take_name(&self, op: &Op<'_>, room: OrphanRoom<'_>, place: Place<'_>, inode: &Inode) -> AfterUnlink {
+        let after = InodeEnds(self).set_links(op, room, inode, |links| links.saturating_sub(1));
+        // It lives on under another name, which may be one that no checkpoint has; or other names of it went that are
+        // there after a crash, and lead to it.
+        if self.volume.syncs().is_renamed(&inode.node) {
+            protocol_step!("name_taken_of_several_not_noted", self.note_moved(place));
+        }
+        after
     }
 
     /// Removes an empty directory.

@@ -145,12 +145,12 @@ impl<'a> Expectation<'a> {
             inos.extend(lane.history(index).nodes.keys());
         }
         for ino in inos {
-            let named = records_of(lane, base, begun, ino);
+            let recorded = records_of(lane, base, begun, ino);
             // Steps are counted from 1: the tree after step k is history(k).
             let is_own = |step: &Step| step.fsynced == Some(ino);
             let is_done = |step: &Step| step.is_synced() && step.events.1 <= self.start;
             let synced = |done: bool| {
-                let of = (base + 1..=begun).filter(|at| is_own(&lane.steps[at - 1]) || named.contains(at));
+                let of = (base + 1..=begun).filter(|at| is_own(&lane.steps[at - 1]) || recorded.contains(at));
                 of.filter(|at| !done || is_done(&lane.steps[at - 1])).collect::<Vec<usize>>()
             };
             let (done, any) = (synced(true), synced(false));

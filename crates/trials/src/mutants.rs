@@ -29,6 +29,11 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
     ("sync_forgets_arrivals", "no wait for data that goes off with a sync", Class::Deep),
     ("sync_direct_node_left_out", "a sync writes the inode and no other node", Class::Deep),
     (
+        "name_taken_of_several_not_noted",
+        "a new file is synced under a name that a checkpoint has for a file which lives on under another",
+        Class::Names,
+    ),
+    (
         "recovery_keeps_punched_blocks",
         "roll-forward leaves blocks that a synced node does not name any more",
         Class::Holes,

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `plain: create /A/new; sync /A/new` | operations on a base volume, as the enumeration makes them, or anybody |
 //! | `random tight 7` | random operations, from a seed |
+//! | `names plain 7` | random operations on a few names that are used again and again |
 //! | `threads wide 7` | three threads at once, each in its own directory, and a fourth that writes checkpoints |
 //! | `shared wide 7` | three threads at once, all in the same files and directories, and the fourth |
 //! | `threads tight 7` | the same, and the fourth empties sections too |
@@ -14,6 +15,7 @@ mod chance;
 mod cleaning;
 mod deep;
 mod holes;
+mod names;
 mod shared;
 
 use std::fmt;
@@ -22,7 +24,7 @@ use std::str::FromStr;
 use f2fs_files::Options;
 use f2fs_sync::Arc;
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
-use f2fs_volume::{Allocation, CostModel, VolumeOptions};
+use f2fs_volume::{Allocation, CostModel, FsyncMode, VolumeOptions};
 
 use crate::base::{Base, BaseKind, LANES, options};
 use crate::op::Op;
@@ -35,6 +37,7 @@ pub(crate) use chance::Steps;
 pub use cleaning::cleaning;
 pub use deep::deep;
 pub use holes::holes;
+use names::Names;
 use shared::{Meeting, Sharing};
 
 /// Checkpoints that a workload with several threads writes at most, beside what its operations cause: now and then,
@@ -58,6 +61,8 @@ pub enum Workload {
     Sequence(BaseKind, Vec<Op>),
     /// Random operations.
     Random(BaseKind, u64),
+    /// Random operations on a few names.
+    Names(BaseKind, u64),
     /// Several threads, each with names of its own.
     Threads(BaseKind, u64),
     /// Several threads that share files and directories.
@@ -72,6 +77,7 @@ impl fmt::Display for Workload {
                 write!(f, "{}: {}", base.name(), texts.join("; "))
             }
             Workload::Random(base, seed) => write!(f, "random {} {seed}", base.name()),
+            Workload::Names(base, seed) => write!(f, "names {} {seed}", base.name()),
             Workload::Threads(base, seed) => write!(f, "threads {} {seed}", base.name()),
             Workload::Shared(base, seed) => write!(f, "shared {} {seed}", base.name()),
         }
@@ -101,6 +107,7 @@ fn parse(text: &str) -> Option<Workload> {
     let (base, seed) = (base(words.get(1)?)?, words.get(2)?.parse().ok()?);
     match *words.first()? {
         "random" => Some(Workload::Random(base, seed)),
+        "names" => Some(Workload::Names(base, seed)),
         "threads" => Some(Workload::Threads(base, seed)),
         "shared" => Some(Workload::Shared(base, seed)),
         _ => None,
@@ -113,7 +120,7 @@ impl Workload {
     pub fn base(&self) -> BaseKind {
         match self {
             Workload::Sequence(base, _) | Workload::Random(base, _) => *base,
-            Workload::Threads(base, _) | Workload::Shared(base, _) => *base,
+            Workload::Names(base, _) | Workload::Threads(base, _) | Workload::Shared(base, _) => *base,
         }
     }
 
@@ -138,6 +145,10 @@ impl Workload {
                 let volume = written_ahead(volume, seed as u64).write_behind(WAITING[seed / 2 % 3]);
                 volume.allocation(allocations[seed / 6 % 4].clone())
             }
+            Workload::Names(_, seed) => {
+                let mode = if seed & 4 == 0 { FsyncMode::Posix } else { FsyncMode::Strict };
+                volume.nid_policy(policies[*seed as usize % 3]).fsync(mode)
+            }
             Workload::Threads(BaseKind::Tight, seed) => {
                 let volume = written_ahead(volume.nid_policy(Policy::Sharded).lanes(2), *seed);
                 volume.allocation(allocations[*seed as usize / 8 % 4].clone())
@@ -151,7 +162,7 @@ impl Workload {
             (BaseKind::Cached, Workload::Random(_, seed) | Workload::Threads(_, seed) | Workload::Shared(_, seed)) => {
                 options.page_cache(CACHES[*seed as usize / 5 % 2])
             }
-            (BaseKind::Cached, Workload::Sequence(..)) => options.page_cache(CACHES[0]),
+            (BaseKind::Cached, Workload::Sequence(..) | Workload::Names(..)) => options.page_cache(CACHES[0]),
             // Data that write-back sends for several files at once is told to the journal, too.
             (BaseKind::DataJournaled | BaseKind::LineJournaled, Workload::Random(_, seed)) if seed % 3 == 2 => {
                 options.page_cache(CACHES[*seed as usize / 5 % 2])
@@ -176,6 +187,11 @@ impl Workload {
             Workload::Random(kind, seed) => {
                 let mut steps = Steps::new(*seed, "", *kind);
                 let source: Source<'_> = Box::new(move |tree| steps.next(tree));
+                record(device, &options, &base.tree, seed << 16, vec![("/".into(), source)], true)
+            }
+            Workload::Names(_, seed) => {
+                let mut names = Names::new(*seed);
+                let source: Source<'_> = Box::new(move |tree| names.next(tree));
                 record(device, &options, &base.tree, seed << 16, vec![("/".into(), source)], true)
             }
             Workload::Threads(kind, seed) => {

@@ -113,6 +113,12 @@ impl Syncs<'_> {
         self.0.attached_journal.note_name(inode.ino(), b"");
     }
 
+    /// Whether an inode got another name, lost one of several, or was moved, and that is not durable.
+    #[must_use]
+    pub fn is_renamed(self, inode: &Node) -> bool {
+        !self.0.names.is_durable(inode.page.renamed.load(Ordering::Acquire))
+    }
+
     /// Notes that data which may have been synced left an inode for a block: a sync into the log that is cut off might
     /// leave the inode without it, and the block not yet. The record of a journal is there as a whole, behind the data
     /// or with it.

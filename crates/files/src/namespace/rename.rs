@@ -294,7 +294,7 @@ impl Namespace<'_> {
                     self.add_links(op, to.parent, -1);
                     self.bury(op, room, target)
                 } else {
-                    Ok(self.drop_link(op, room, target))
+                    Ok(self.take_name(op, room, to, target))
                 }
             })
         })

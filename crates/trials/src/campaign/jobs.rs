@@ -33,6 +33,8 @@ pub enum Class {
     Cleaning,
     /// Random operations, on volumes with room, with and without checksums.
     Random,
+    /// Random operations on a few names, some of them with a journal.
+    Names,
     /// Random operations where logs fill holes.
     Tight,
     /// Random operations where segments are emptied and used again.
@@ -55,7 +57,7 @@ pub enum Class {
 
 impl Class {
     /// The classes that a campaign runs unless it is told.
-    pub const USUAL: [Class; 16] = [
+    pub const USUAL: [Class; 17] = [
         Class::Ace1,
         Class::Ace2,
         Class::Deep,
@@ -63,6 +65,7 @@ impl Class {
         Class::Broad,
         Class::Cleaning,
         Class::Random,
+        Class::Names,
         Class::Tight,
         Class::Full,
         Class::Threads,
@@ -86,6 +89,7 @@ impl Class {
             Class::Broad => "broad",
             Class::Cleaning => "cleaning",
             Class::Random => "random",
+            Class::Names => "names",
             Class::Tight => "tight",
             Class::Full => "full",
             Class::Threads => "threads",
@@ -104,7 +108,7 @@ impl Class {
             Class::Ace1 => 15,
             Class::Ace2 | Class::Ace3 => 35,
             Class::Random => 20,
-            Class::Shared => 5,
+            Class::Shared | Class::Names => 5,
             Class::Tight | Class::Threads => 7,
             Class::Deep
             | Class::Holes
@@ -129,7 +133,7 @@ impl Class {
     /// States of one workload that are worth its run, for those that are random.
     fn worth(self) -> u64 {
         match self {
-            Class::Full | Class::Zoned => 40,
+            Class::Full | Class::Zoned | Class::Names => 40,
             _ => 150,
         }
     }
@@ -201,6 +205,11 @@ impl Class {
                     _ => Workload::Random(kinds[seed as usize % 2], seed),
                 })
             }
+            Class::Names => seeds(&|seed| match seed % 4 {
+                3 => Workload::Names(BaseKind::Journaled, seed),
+                2 => Workload::Names(BaseKind::Checksums, seed),
+                _ => Workload::Names(BaseKind::Plain, seed),
+            }),
             Class::Tight => seeds(&|seed| Workload::Random(BaseKind::Tight, seed)),
             Class::Full => seeds(&|seed| Workload::Random(BaseKind::Full, seed)),
             Class::Several => seeds(&|seed| Workload::Random(BaseKind::Several, seed)),
