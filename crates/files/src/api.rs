@@ -72,7 +72,7 @@ impl FileSystem {
         lasting(|| self.namespace().resolve(bytes(path), last), with)
     }
 
-    fn handle(&self, path: &Path, last: Last) -> Result<Handle, FsError> {
+    pub(crate) fn handle(&self, path: &Path, last: Last) -> Result<Handle, FsError> {
         self.at(path, last, |inode| Handle::open(self.core_ref(), inode.clone()))
     }
 

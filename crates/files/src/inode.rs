@@ -46,6 +46,8 @@ pub(crate) struct Life {
     /// How many of them are shared ([`crate::open_files`]).
     pub(crate) kept: u32,
     pub(crate) freed: bool,
+    /// It was made without a name, and may get one.
+    pub(crate) linkable: bool,
 }
 
 /// An inode in memory.

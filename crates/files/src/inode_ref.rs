@@ -2,6 +2,8 @@
 //!
 //! No locks of its own: a reference is a handle, counted in the inode's life.
 
+use std::path::Path;
+
 use f2fs_format::Nid;
 use f2fs_format::xattr::SetMode;
 use f2fs_sync::{Arc, protocol_value};
@@ -15,7 +17,7 @@ use crate::handle::Handle;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::namespace::create::NewFile;
-use crate::namespace::path::lasting;
+use crate::namespace::path::{Last, lasting};
 use crate::namespace::rename::{Place, RenameMode};
 use crate::page_cache::Seen;
 use crate::stat::{self, FileKind, Metadata, Time};
@@ -107,6 +109,17 @@ impl FileSystem {
     /// [`FsError::Volume`].
     pub fn root(&self) -> Result<InodeRef, FsError> {
         Ok(InodeRef::new(Handle::open(self.core_ref(), self.namespace().root()?)?))
+    }
+}
+
+/// A reference by path.
+impl FileSystem {
+    /// A reference to what a path means; a symbolic link at the end is followed.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`] and the other errors of a path.
+    pub fn inode_at(&self, path: impl AsRef<Path>) -> Result<InodeRef, FsError> {
+        Ok(InodeRef::new(self.handle(path.as_ref(), Last::Follow)?))
     }
 }
 
@@ -268,11 +281,55 @@ impl InodeRef {
         Ok(self.made(self.handle.namespace().symlink(self.inode(), name, target, &new)?))
     }
 
+    /// Makes a file of any kind but a directory or a symbolic link that has no name (`O_TMPFILE`). It is there while there
+    /// is a reference or a handle, and not after a crash; until [`link`](Self::link) or [`link_over`](Self::link_over) give
+    /// it a name. So nobody ever sees a part of it. It belongs to no directory; its name can be made in any.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+    /// # f2fs_volume::format::format(&*device, &Default::default())?;
+    /// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
+    /// # use f2fs_files::{FileKind, NewFile};
+    /// fs.create_file("/settings", 0o644)?.write_at(b"old", 0)?;
+    ///
+    /// let root = fs.root()?;
+    /// let next = root.create_unnamed(&NewFile::new(FileKind::Regular, 0o644))?;
+    /// next.open_file()?.write_at(b"new and whole", 0)?;
+    /// root.link_over("settings", &next)?; // from one to the other, with nothing in between
+    /// assert_eq!(fs.metadata("/settings")?.size, 13);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`FsError::NotDirectory`] if this is no directory, [`FsError::NotFound`] if it was removed,
+    /// [`FsError::WrongKind`], [`FsError::DeviceNumber`], [`FsError::NoSpace`], and [`FsError::Volume`] if there are as
+    /// many files without a name as a checkpoint can list.
+    pub fn create_unnamed(&self, new: &NewFile) -> Result<InodeRef, FsError> {
+        new.check()?;
+        Ok(self.made(self.handle.namespace().create_unnamed(self.inode(), new)?))
+    }
+
+    /// Gives `file` a name in this directory as [`link`](Self::link) does. Another file that has the name loses it at the
+    /// same moment; a directory is not replaced. If the name is the file's already, nothing changes.
+    ///
+    /// # Errors
+    /// [`FsError::IsDirectory`] if the name is a directory's, and those of [`link`](Self::link) but [`FsError::Exists`].
+    pub fn link_over(&self, name: impl AsRef<[u8]>, file: &InodeRef) -> Result<(), FsError> {
+        self.same_file_system(file)?;
+        let name = match free_name(name.as_ref()) {
+            Err(FsError::Exists) => return Err(FsError::IsDirectory),
+            name => name?,
+        };
+        self.handle.namespace().link_over(file.inode(), Place::new(self.inode(), name))
+    }
+
     /// Gives `file`, which is not a directory, a name in this directory.
     ///
     /// # Errors
-    /// [`FsError::Exists`], [`FsError::DirectoryLink`], [`FsError::NotFound`] if the file has no name left,
-    /// [`FsError::OtherVolume`] if it is of another file system.
+    /// [`FsError::Exists`], [`FsError::DirectoryLink`], [`FsError::NotFound`] if the file has no name left and was not
+    /// [made without one](Self::create_unnamed), [`FsError::OtherVolume`] if it is of another file system.
     pub fn link(&self, name: impl AsRef<[u8]>, file: &InodeRef) -> Result<(), FsError> {
         self.same_file_system(file)?;
         self.handle.namespace().link(file.inode(), self.inode(), free_name(name.as_ref())?)

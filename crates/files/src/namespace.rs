@@ -16,7 +16,7 @@ use crate::inode::Inode;
 use crate::name::Name;
 use crate::namespace::create::NewFile;
 use crate::namespace::rename::Place;
-use crate::stat::{self, FileKind};
+use crate::stat::FileKind;
 
 pub(crate) mod create;
 mod entries;
@@ -24,6 +24,7 @@ mod open;
 pub(crate) mod path;
 pub(crate) mod remove;
 pub(crate) mod rename;
+mod unnamed;
 
 /// Longest target of a symbolic link in bytes.
 pub(crate) const MAX_TARGET: usize = BLOCK_SIZE - 1;
@@ -85,7 +86,7 @@ impl Namespace<'_> {
             if directory.find(&self.volume, name)?.is_some() {
                 return Err(FsError::Exists);
             }
-            let node = self.new_inode(op, new, parent.ino, name)?;
+            let node = self.new_inode(op, new, parent.ino, name.bytes())?;
             let ino = node.nid();
             let mut inode = Inode::new(node, new.kind, &self.directories);
             if let Some(directory) = &mut inode.directory {
@@ -134,27 +135,18 @@ impl Namespace<'_> {
         if protocol_value!("link_in_a_dead_directory", directory.is_dead(), false) {
             return Err(FsError::NotFound);
         }
+        self.link_locked(inode, Place::new(parent, name))
+    }
+
+    /// The same, where the caller holds the stripe of the name.
+    fn link_locked(&self, inode: &Arc<Inode>, place: Place<'_>) -> Result<(), FsError> {
+        let Place { parent, name, .. } = place;
         self.refill_nids();
         self.change(|op| {
-            if directory.find(&self.volume, name)?.is_some() {
+            if parent.directory()?.find(&self.volume, name)?.is_some() {
                 return Err(FsError::Exists);
             }
-            let life = protocol_value!("link_without_life", Some(inode.life.lock()), None);
-            let links = inode.node.read().inode().i_links.get();
-            if life.as_ref().is_some_and(|life| life.freed) || links == 0 {
-                return Err(FsError::NotFound);
-            }
-            if links == MAX_LINKS {
-                return Err(FsError::TooManyLinks { limit: MAX_LINKS });
-            }
-            self.add_entry(op, parent, name, inode.ino, inode.kind)?;
-            let mut block = inode.node.write(op);
-            let raw = block.inode_mut();
-            raw.i_links = (links + 1).into();
-            stat::set_changed(raw, self.now());
-            drop(block);
-            self.volume.syncs().set_renamed(op, &inode.node);
-            Ok(())
+            self.gain_link(op, inode, place, || self.add_entry(op, parent, name, inode.ino, inode.kind))
         })
     }
 

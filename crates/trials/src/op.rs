@@ -31,6 +31,8 @@ pub enum Op {
     Mkdir(String),
     /// Make a symbolic link with a target of so many bytes.
     Symlink(String, usize),
+    /// Give a new file of so many bytes a name that another one may have: it gets it when it is whole.
+    Replace(String, usize),
     /// Give a file another name.
     Link(String, String),
     /// Rename, over what is there.
@@ -106,6 +108,17 @@ impl Op {
             Op::Symlink(path, len) => fs
                 .symlink(&target(*len, salt), path, &NewFile::new(FileKind::Symlink, LINK_MODE))
                 .map(|stat| made(stat.ino)),
+            Op::Replace(path, len) => {
+                let new = fs.root()?.create_unnamed(&NewFile::new(FileKind::Regular, FILE_MODE))?;
+                let written = new.open_file()?.write_at(&bytes(*len, salt), 0)?;
+                if salt.is_multiple_of(2) {
+                    // It lists the file.
+                    fs.checkpoint()?;
+                }
+                let name = path.rsplit('/').next().unwrap_or_default();
+                fs.inode_at(parent(path))?.link_over(name, &new)?;
+                Ok(Done { written: (written < *len).then_some(written), ..made(new.ino()) })
+            }
             Op::Link(from, to) => fs.link(from, to).map(|()| Done::default()),
             Op::Rename(from, to) => fs.rename(from, to, RenameMode::Replace).map(|()| Done::default()),
             Op::Exchange(from, to) => fs.rename(from, to, RenameMode::Exchange).map(|()| Done::default()),
@@ -170,6 +183,7 @@ impl Op {
         let free = |path: &str| !tree.names.contains_key(path) && tree.is_dir(parent(path));
         match self {
             Op::Create(path) | Op::Mkdir(path) | Op::Symlink(path, _) => free(path),
+            Op::Replace(path, _) => tree.is_dir(parent(path)) && !tree.is_dir(path),
             Op::Link(from, to) => file(from) && free(to),
             Op::Rename(from, to) => {
                 let target = match (tree.is_dir(from), tree.names.contains_key(to)) {
@@ -207,6 +221,7 @@ impl Op {
     pub fn done(self, done: &Done) -> Op {
         match (self, done.written) {
             (Op::Write(path, offset, _), Some(written)) => Op::Write(path, offset, written),
+            (Op::Replace(path, _), Some(written)) => Op::Replace(path, written),
             (Op::WriteDurable(path, offset, _), Some(written)) => Op::WriteDurable(path, offset, written),
             (op, _) => op,
         }
@@ -217,6 +232,7 @@ impl Op {
     pub(crate) fn looks_up(&self) -> Option<&str> {
         match self {
             Op::Create(path) | Op::Mkdir(path) | Op::Symlink(path, _) | Op::Link(path, _) => Some(path),
+            Op::Replace(path, _) => Some(path),
             Op::Rename(path, _) | Op::Exchange(path, _) | Op::Unlink(path) | Op::Orphan(path) => Some(path),
             Op::Rmdir(path) | Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) => Some(path),
             Op::SetMode(path, _) | Op::SetOwner(path, ..) | Op::SetTimes(path, _) => Some(path),
@@ -282,6 +298,7 @@ impl Op {
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         match self {
+            Op::Replace(path, _) => Some(path),
             Op::Create(path) | Op::Write(path, ..) | Op::Truncate(path, _) | Op::Allocate(path, ..) => Some(path),
             Op::Punch(path, ..) | Op::Zero(path, ..) => Some(path),
             Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) | Op::Sync(path) => Some(path),

@@ -9,7 +9,6 @@ use f2fs_volume::{NewNode, Node, Op};
 
 use crate::FsError;
 use crate::device_number::DeviceNumber;
-use crate::name::Name;
 use crate::namespace::Namespace;
 use crate::stat::{self, FileKind, Time};
 
@@ -68,7 +67,7 @@ impl NewFile {
 
 impl Namespace<'_> {
     /// Makes an inode (`f2fs_new_inode`, `f2fs_init_inode_metadata`). It is in no directory yet.
-    pub(crate) fn new_inode(&self, op: &Op<'_>, new: &NewFile, parent: Nid, name: Name<'_>) -> Result<Node, FsError> {
+    pub(crate) fn new_inode(&self, op: &Op<'_>, new: &NewFile, parent: Nid, name: &[u8]) -> Result<Node, FsError> {
         let directory = new.kind == FileKind::Directory;
         let node = self.volume.nodes().create(op, NewNode { ino: None, offset: 0, directory })?;
         let ino = node.nid();
@@ -84,7 +83,7 @@ impl Namespace<'_> {
         inode.i_blocks = 1.into();
         inode.i_generation = generation(ino, now).into();
         inode.i_pino = parent.into();
-        set_name(inode, name.bytes());
+        set_name(inode, name);
         stat::set_accessed(inode, now);
         stat::set_modified(inode, now);
         stat::set_changed(inode, now);
@@ -113,7 +112,7 @@ impl Namespace<'_> {
             }
             FileKind::Regular => {
                 inode.i_inline |= inline::DATA;
-                inode.i_advise |= crate::temperature::marks_of_name(self.volume.superblock(), name.bytes());
+                inode.i_advise |= crate::temperature::marks_of_name(self.volume.superblock(), name);
             }
             FileKind::Symlink => inode.i_inline |= inline::DATA,
             FileKind::BlockDevice | FileKind::CharDevice => {

@@ -33,7 +33,7 @@ pub enum Class {
     Cleaning,
     /// Random operations, on volumes with room, with and without checksums.
     Random,
-    /// Random operations on a few names, some of them with a journal.
+    /// Random operations on a few names, some of them with a journal for syncs, or for data as well.
     Names,
     /// Random operations where logs fill holes.
     Tight,
@@ -205,9 +205,10 @@ impl Class {
                     _ => Workload::Random(kinds[seed as usize % 2], seed),
                 })
             }
-            Class::Names => seeds(&|seed| match seed % 4 {
-                3 => Workload::Names(BaseKind::Journaled, seed),
-                2 => Workload::Names(BaseKind::Checksums, seed),
+            Class::Names => seeds(&|seed| match seed % 8 {
+                7 => Workload::Names(BaseKind::DataJournaled, seed),
+                6 => Workload::Names(BaseKind::Journaled, seed),
+                5 => Workload::Names(BaseKind::Checksums, seed),
                 _ => Workload::Names(BaseKind::Plain, seed),
             }),
             Class::Tight => seeds(&|seed| Workload::Random(BaseKind::Tight, seed)),

@@ -14,6 +14,10 @@ impl Op {
             Op::Create(path) => add(tree, path, ino, Content::File(Vec::new())),
             Op::Mkdir(path) => add(tree, path, ino, Content::Dir),
             Op::Symlink(path, len) => add(tree, path, ino, Content::Symlink(target(*len, salt))),
+            Op::Replace(path, len) => {
+                unlink(tree, path);
+                add(tree, path, ino, Content::File(bytes(*len, salt)));
+            }
             Op::Link(from, to) => {
                 let Some(&ino) = tree.names.get(from) else { return };
                 tree.names.insert(to.clone(), ino);

@@ -11,6 +11,7 @@ impl fmt::Display for Op {
             Op::Create(path) => write!(f, "create {path}"),
             Op::Mkdir(path) => write!(f, "mkdir {path}"),
             Op::Symlink(path, len) => write!(f, "symlink {path} {len}"),
+            Op::Replace(path, len) => write!(f, "replace {path} {len}"),
             Op::Link(from, to) => write!(f, "link {from} {to}"),
             Op::Rename(from, to) => write!(f, "rename {from} {to}"),
             Op::Exchange(from, to) => write!(f, "exchange {from} {to}"),
@@ -64,6 +65,7 @@ fn parse(text: &str) -> Option<Op> {
         "create" => Op::Create(path(0)?),
         "mkdir" => Op::Mkdir(path(0)?),
         "symlink" => Op::Symlink(path(0)?, number(rest, 1)?),
+        "replace" => Op::Replace(path(0)?, number(rest, 1)?),
         "link" => Op::Link(path(0)?, path(1)?),
         "rename" => Op::Rename(path(0)?, path(1)?),
         "exchange" => Op::Exchange(path(0)?, path(1)?),
@@ -103,6 +105,7 @@ mod tests {
         let others = [
             Op::Checkpoint,
             Op::Clean,
+            Op::Replace("/x".into(), 100),
             Op::Sync("/x".into()),
             Op::SyncDir("/x".into()),
             Op::Punch("/x".into(), 1, 2),
