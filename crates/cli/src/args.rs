@@ -211,6 +211,9 @@ Examples:
         ///
         /// `-` is standard input. If the path in the volume is a directory, files are copied into it; a single
         /// directory with -r is merged with it.
+        ///
+        /// A file that is there is replaced when the new one is whole, and is as it was if that never is. A symbolic
+        /// link is followed, and what it names written anew.
         #[arg(required = true, num_args = 2.., value_names = ["HOST", "PATH"])]
         paths: Vec<PathBuf>,
     },

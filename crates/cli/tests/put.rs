@@ -124,6 +124,97 @@ fn a_volume_that_is_full_holds_no_half_file() {
 }
 
 #[test]
+fn a_file_is_replaced_by_a_whole_one_or_not_at_all() {
+    let place = Place::new();
+    let image = formatted(&place);
+    fs::write(place.path("small"), "text").unwrap();
+    fs::write(place.path("large"), vec![7; 80 << 20]).unwrap();
+    fs::create_dir(place.path("tree")).unwrap();
+    fs::write(place.path("tree/a"), vec![7; 80 << 20]).unwrap();
+    let [small, large, tree] = ["small", "large", "tree"].map(|name| path(&place, name));
+    ok(&mut f2fs("mkdir", &image, &["/tree"]));
+    for target in ["/a", "/tree/a"] {
+        ok(&mut f2fs("put", &image, &[&small, target]));
+    }
+    let counts = || {
+        let said = ok(&mut f2fs("inspect", &image, &["--json"]));
+        serde_json::from_str::<serde_json::Value>(&said).unwrap()["counts"].clone()
+    };
+    let used = counts();
+    let kept = "the volume is full: there is room for";
+    fail(&mut f2fs("put", &image, &[&large, "/a"]), 1, kept);
+    fail(&mut f2fs("put", &image, &[&large, "/a"]), 1, "the file that was there is as it was");
+    let mut piped = f2fs("put", &image, &["-", "/a"]);
+    piped.stdin(fs::File::open(&large).unwrap());
+    fail(&mut piped, 1, "the file that was there is as it was");
+    fail(&mut f2fs("put", &image, &["-r", &tree, "/tree"]), 1, "the file that was there is as it was");
+    for target in ["/a", "/tree/a"] {
+        assert_eq!(ok(&mut f2fs("cat", &image, &[target])), "text");
+    }
+    assert_eq!(counts(), used, "nothing is left of what did not fit");
+    // What fits replaces: the other name of the old file keeps it.
+    fs::write(&large, vec![7; 9000]).unwrap();
+    ok(&mut f2fs("ln", &image, &["/a", "/b"]));
+    ok(&mut f2fs("put", &image, &[&large, "/a"]));
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/b"])), "text");
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/a"])).len(), 9000);
+    f2fs_oracle::assert_clean(&image);
+}
+
+/// A tree of every kind of file over one of every other kind; directories are in nobody's way.
+#[test]
+fn any_kind_of_file_replaces_any_other() {
+    let place = Place::new();
+    let image = formatted(&place);
+    let trees = ["one", "two"].map(|tree| {
+        fs::create_dir(place.path(tree)).unwrap();
+        place.path(tree)
+    });
+    let make = |dir: &Path, name: &str, kind: usize| {
+        let at = dir.join(name);
+        match kind % 4 {
+            0 => fs::write(&at, name).unwrap(),
+            1 => symlink("target", &at).unwrap(),
+            2 => drop(ok(Command::new("mkfifo").arg(&at))),
+            _ => {
+                fs::write(&at, "linked").unwrap();
+                fs::hard_link(&at, dir.join(format!("{name}-too"))).unwrap();
+            }
+        }
+    };
+    for kind in 0..4 {
+        for other in 0..4 {
+            make(&trees[0], &format!("f{kind}{other}"), kind);
+            make(&trees[1], &format!("f{kind}{other}"), other);
+        }
+    }
+    fs::create_dir(trees[0].join("dir")).unwrap();
+    fs::write(trees[1].join("dir"), "no directory").unwrap();
+    ok(&mut f2fs("put", &image, &["-r", trees[0].to_str().unwrap(), "/tree"]));
+    fail(
+        &mut f2fs("put", &image, &["-r", trees[1].to_str().unwrap(), "/tree"]),
+        1,
+        "/tree/dir in the volume: is a directory",
+    );
+    fs::remove_file(trees[1].join("dir")).unwrap();
+    ok(&mut f2fs("put", &image, &["-r", trees[1].to_str().unwrap(), "/tree"]));
+    ok(&mut f2fs("get", &image, &["-r", "/tree", &path(&place, "out")]));
+    for entry in fs::read_dir(&trees[1]).unwrap() {
+        let (name, wanted) = entry.map(|entry| (entry.file_name(), entry.metadata().unwrap())).unwrap();
+        let found = fs::symlink_metadata(place.path("out").join(&name)).unwrap();
+        assert_eq!(
+            (found.file_type(), found.size(), found.nlink()),
+            (wanted.file_type(), wanted.size(), wanted.nlink())
+        );
+        if wanted.is_file() {
+            let read = |dir: &Path| fs::read(dir.join(&name)).unwrap();
+            assert!(read(&place.path("out")) == read(&trees[1]), "{name:?}");
+        }
+    }
+    f2fs_oracle::assert_clean(&image);
+}
+
+#[test]
 fn two_at_once_into_one_image_are_one_writer_and_one_that_is_told() {
     let place = Place::new();
     let image = formatted(&place);

@@ -86,6 +86,24 @@ fn a_put_that_is_stopped_closes_the_volume() {
 }
 
 #[test]
+fn a_put_that_is_stopped_leaves_the_file_that_it_was_to_replace() {
+    let place = Place::new();
+    let image = volume(&place);
+    let mut child = start(command(["put", "-"].iter().take(1)).arg(&image).args(["-", "/typed"]));
+    child.stdin.take().unwrap().write_all(b"before").unwrap();
+    assert!(end(child).status.success());
+    for name in ["INT", "TERM", "KILL"] {
+        let child = waiting_put(&image);
+        signal(&child, name);
+        end(child);
+        assert_eq!(ok(command(["cat"]).arg(&image).arg("/typed")), "before");
+        assert_eq!(ok(command(["ls"]).arg(&image)), "typed\n");
+        assert_eq!(ok(command(["check"]).arg(&image)), "");
+        f2fs_oracle::assert_clean(&image);
+    }
+}
+
+#[test]
 fn a_journal_is_made_or_not_there() {
     let place = Place::new();
     let (image, journal) = (volume(&place), place.path("journal"));

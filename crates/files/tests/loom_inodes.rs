@@ -19,7 +19,7 @@ mod loom_common;
 
 use std::sync::OnceLock;
 
-use f2fs_files::{File, FileSystem, FsError, RenameMode};
+use f2fs_files::{File, FileKind, FileSystem, FsError, InodeRef, NewFile, RenameMode};
 use f2fs_format::hash::dentry_hash;
 use f2fs_sync::{Arc, model};
 use f2fs_volume::models::Image;
@@ -230,6 +230,50 @@ fn a_file_is_looked_at_while_another_takes_its_name() {
         |fs, ()| fs.rename("/b", "/a", RenameMode::Replace).unwrap(),
         |fs| assert_eq!(fs.metadata("/a").unwrap().size, 2),
         |small| assert_left(small, &["a", "large"]),
+    );
+}
+
+/// A file of four bytes without a name.
+fn unnamed(fs: &FileSystem) -> InodeRef {
+    let made = fs.root().unwrap().create_unnamed(&NewFile::new(FileKind::Regular, 0o644)).unwrap();
+    made.open_file().unwrap().write_at(b"next", 0).unwrap();
+    made
+}
+
+#[test]
+fn a_file_without_a_name_takes_one_that_is_opened() {
+    beside(
+        "a_file_without_a_name_takes_one_that_is_opened",
+        2,
+        unnamed,
+        |fs, made| fs.root().unwrap().link_over("a", &made).unwrap(),
+        |fs| {
+            let file = fs.open_file("/a").unwrap();
+            let mut bytes = [0; 8];
+            let read = file.read_at(&mut bytes, 0).unwrap();
+            assert!(&bytes[..read] == b"/a" || &bytes[..read] == b"next", "{read}");
+        },
+        |small| {
+            let small = small.again();
+            assert_eq!((read(&small.fs, "/a"), small.fs.metadata("/a").unwrap().links), (b"next".to_vec(), 1));
+            assert_left(small, &["a", "b", "large"]);
+        },
+    );
+}
+
+#[test]
+fn a_file_gets_its_first_name_beside_a_checkpoint() {
+    beside(
+        "a_file_gets_its_first_name_beside_a_checkpoint",
+        1,
+        unnamed,
+        |fs, made| fs.root().unwrap().link("c", &made).unwrap(),
+        |fs| assert!(fs.checkpoint().unwrap().version != 0),
+        |small| {
+            let small = small.again();
+            assert_eq!((read(&small.fs, "/c"), small.fs.metadata("/c").unwrap().links), (b"next".to_vec(), 1));
+            assert_left(small, &["a", "b", "c", "large"]);
+        },
     );
 }
 

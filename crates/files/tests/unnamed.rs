@@ -58,8 +58,10 @@ fn it_is_there_while_somebody_has_it() {
     // What a crash leaves of one is freed by the next open.
     let made = unnamed(&fs, 2, 100_000);
     fs.checkpoint().unwrap();
-    std::mem::forget(made);
-    let image = crashed(fs, &device);
+    let image = Arc::new(device.snapshot());
+    drop((made, fs));
+    assert_consistent(&image);
+    f2fs_oracle::assert_accepted(saved(&image).path());
     let fs = FileSystem::open(image.clone(), Options::new()).unwrap();
     assert_eq!(fs.statfs().valid_inodes, before.valid_inodes);
     fs.close().unwrap();

@@ -3,11 +3,14 @@
 //! Extended attributes that the other side refuses (`trusted.*` and `security.*` need privileges; some file systems
 //! have none) are counted, not fatal; so are owners on a host where we are not root.
 
+mod attributes;
 mod below;
+mod content;
 mod crew;
 mod inward;
 mod onto;
 mod outward;
+mod place;
 mod stream;
 mod tally;
 
@@ -125,6 +128,12 @@ pub enum CopyError {
     Ended {
         /// Entries that were copied until then.
         copied: u64,
+        /// Why.
+        source: Box<CopyError>,
+    },
+    /// A file was not replaced: what was there before is there, and whole.
+    #[error("{source}; the file that was there is as it was")]
+    Kept {
         /// Why.
         source: Box<CopyError>,
     },

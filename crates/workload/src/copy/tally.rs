@@ -91,7 +91,9 @@ fn stops(error: &CopyError, writes: bool) -> bool {
             writes && matches!(**source, FsError::Volume(_) | FsError::NoSpace(_) | FsError::ReadOnly)
         }
         CopyError::Short { .. } => true,
-        CopyError::Incomplete { source, .. } | CopyError::Ended { source, .. } => stops(source, writes),
+        CopyError::Kept { source } | CopyError::Incomplete { source, .. } | CopyError::Ended { source, .. } => {
+            stops(source, writes)
+        }
         _ => false,
     }
 }
