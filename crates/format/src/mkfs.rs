@@ -255,7 +255,7 @@ impl VolumePlan {
             measures.areas.check_zones()?;
         }
         let Some(measures) = measures else {
-            let min = Measures::smallest(options, devices).unwrap_or(max);
+            let min = Measures::next_size(options, devices).unwrap_or(max);
             return Err(FormatError::Layout { what: "bytes of the device", found: bytes, min, max });
         };
 
@@ -310,14 +310,17 @@ impl Measures {
         Some(Measures { areas, reserve })
     }
 
-    /// The smallest size of all devices together that is large enough, found by trying one after the other for the
-    /// first device.
-    fn smallest(options: &FormatOptions, devices: &[u64]) -> Option<u64> {
+    /// The next larger size of all devices together that holds a volume, found by trying one after the other for the
+    /// first device. That need not be the smallest one of all: with large sections, a size may be enough for a volume
+    /// and one above it not.
+    fn next_size(options: &FormatOptions, devices: &[u64]) -> Option<u64> {
         let zone = u64::from(options.segs_per_sec * options.secs_per_zone) * SEGMENT_SIZE;
+        let first = devices.first()? / zone;
         let mut devices = devices.to_vec();
         // Zones that are not there have no capacity: as if all of them could be written.
         let options = &FormatOptions { zones: Vec::new(), ..options.clone() };
-        let sizes = (2..2000).map(|zones| zones * zone).take_while(|bytes| *bytes < MAX_SIZE);
+        let zones = first.max(1) + 1..first + 2000;
+        let sizes = zones.map(|zones| zones.saturating_mul(zone)).take_while(|bytes| *bytes < MAX_SIZE);
         sizes.into_iter().find_map(|bytes| {
             *devices.first_mut()? = bytes;
             Measures::new(options, &devices).map(|_| devices.iter().sum())

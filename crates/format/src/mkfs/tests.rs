@@ -137,6 +137,14 @@ fn sizes_and_options_that_do_not_fit() {
         error => panic!("{error}"),
     };
     assert!(plan(smallest, |_| {}).is_ok() && plan(smallest - 1, |_| {}).is_err());
+    // With large sections there are sizes between two that are enough: the next one is told.
+    let large = |bytes| plan(bytes, |options| options.segs_per_sec = 16);
+    let next = match large(700 * MIB).unwrap_err() {
+        FormatError::Layout { found, min, .. } => (found, min),
+        error => panic!("{error}"),
+    };
+    assert_eq!(next, (700 * MIB, 992 * MIB));
+    assert!(large(500 * MIB).is_ok() && large(next.1).is_ok() && large(next.1 - 1).is_err());
     assert!(plan(MAX_SIZE - SEGMENT_SIZE, |_| {}).is_ok());
     for bytes in [0, 1, 4096, MAX_SIZE, u64::MAX] {
         assert!(matches!(plan(bytes, |_| {}), Err(FormatError::Layout { found, .. }) if found == bytes));
