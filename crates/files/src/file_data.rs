@@ -5,6 +5,7 @@ use core::ops::Deref;
 use crate::core::Core;
 
 pub(crate) mod allocate;
+mod append;
 pub(crate) mod block_map;
 pub(crate) mod cached;
 pub(crate) mod copy_range;

@@ -9,14 +9,15 @@ use f2fs_device::AlignedBuf;
 use f2fs_format::inode::Extent;
 use f2fs_format::{BLOCK_BYTES, BlockAddr};
 use f2fs_sync::{Arc, protocol_step, protocol_value};
-use f2fs_volume::Op;
 use f2fs_volume::tree::ensure_slot;
+use f2fs_volume::{Op, VolumeError};
 
 use crate::FsError;
 use crate::content::Content;
 use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::file_data::read::blocks_of;
+use crate::file_data::write::Amount;
 use crate::inode::Inode;
 use crate::page_cache::{Admitted, FilePages};
 use crate::stat::{self, FileKind};
@@ -193,6 +194,7 @@ impl<'a> FileData<'a> {
         content: &Content,
         offset: u64,
         buf: &[u8],
+        amount: Amount,
         mut room: Admitted<'_>,
     ) -> Result<usize, FsError> {
         let Some(pages) = self.pages_of(inode, content) else { return Ok(0) };
@@ -201,6 +203,10 @@ impl<'a> FileData<'a> {
             let holes = self.reserve_holes(op, inode, pages, first, last)?;
             let end = (offset + buf.len() as u64).min((first + holes.blocks) * BLOCK_BYTES);
             let len = (end - offset) as usize;
+            if amount == Amount::All && len < buf.len() {
+                self.volume.data().unreserve(op, holes.reserved);
+                return Err(VolumeError::NoSpace { wanted: last - first + 1, available: holes.blocks }.into());
+            }
             let edges = self.edges(inode, content, pages, offset, &buf[..len]);
             let edges = edges.inspect_err(|_| self.volume.data().unreserve(op, holes.reserved))?;
             let mut dirtied = 0;

@@ -22,7 +22,7 @@ use crate::content::Content;
 use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::file_data::read::blocks_of;
-use crate::file_data::write::{CHUNK, wrote};
+use crate::file_data::write::{Amount, CHUNK, wrote};
 use crate::inode::Inode;
 
 impl FileData<'_> {
@@ -49,7 +49,7 @@ impl FileData<'_> {
                     Sent::Nothing => {}
                 }
             }
-            written = self.write_locked(inode, content, offset, buf, None)?;
+            written = self.write_locked(inode, content, offset, buf, Amount::Part, None)?;
         }
         self.sync(inode).map(|()| written)
     }

@@ -7,6 +7,7 @@
 
 use f2fs_device::{BlockDevice, IoQueue, Request};
 use f2fs_format::BLOCK_BYTES;
+use f2fs_sync::protocol_never;
 
 use crate::FsError;
 use crate::content::{Content, Readable, Unreadable};
@@ -76,6 +77,8 @@ struct Reader<'c, 'r, 'b> {
     back: Vec<Request>,
     /// Requests whose bytes are copied, for the next ones.
     spare: Vec<Request>,
+    /// Reads that go through the page cache, and their ranges.
+    cached: Vec<(usize, RangeGuard<'c>)>,
 }
 
 impl FileData<'_> {
@@ -101,13 +104,18 @@ impl FileData<'_> {
             sent: 0,
             back: Vec::with_capacity(depth),
             spare: Vec::with_capacity(depth),
+            cached: Vec::new(),
         };
         while let Some(read) = reader.reads.get(reader.begun.len()) {
             let first = reader.content.lock_to_read(read.offset, read.buf.len());
-            let _gate = self.volume.begin_read();
-            reader.content.cache.refresh(self.volume.moves(inode.ino));
-            reader.begin(first)?;
-            reader.run()?;
+            {
+                let _gate = self.volume.begin_read();
+                reader.content.cache.refresh(self.volume.moves(inode.ino));
+                reader.begin(first)?;
+                reader.run()?;
+                protocol_never!("read_many_inside_two_gates", reader.read_cached()?);
+            }
+            reader.read_cached()?;
         }
         Ok(())
     }
@@ -131,10 +139,11 @@ impl<'c> Reader<'c, '_, '_> {
             return FileData(self.core).read_inline(self.inode, offset, buf);
         }
         let (first, last) = blocks_of(offset, readable.len);
-        if let Some(pages) = self.inode.pages().filter(|pages| pages.is_dirty_in(first, last)) {
+        if self.inode.pages().is_some_and(|pages| pages.is_dirty_in(first, last)) {
             // Dirty pages are newer than the device.
             self.begun.push(Begun { range: None, left: 0 });
-            return FileData(self.core).read_cached(self.inode, self.content, pages, offset, buf);
+            self.cached.push((index, readable._range));
+            return Ok(());
         }
         let before = self.wanted.len();
         let wanted = &mut self.wanted;
@@ -171,6 +180,17 @@ impl<'c> Reader<'c, '_, '_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Reads what goes through the page cache. The gate is left.
+    fn read_cached(&mut self) -> Result<(), FsError> {
+        for (index, _range) in self.cached.drain(..) {
+            let (read, pages) = (&mut self.reads[index], self.inode.pages());
+            let Some(pages) = pages.filter(|_| read.read > 0) else { continue };
+            let buf = &mut read.buf[..read.read];
+            FileData(self.core).read_cached(self.inode, self.content, pages, read.offset, buf)?;
+        }
+        Ok(())
     }
 
     /// Puts as many requests on their way as may be, of reads that have begun, and of others while none is `busy`.

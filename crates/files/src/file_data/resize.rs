@@ -15,7 +15,7 @@ use crate::stat;
 use crate::truncate::{Progress, STEP_BLOCKS, load_behind, step};
 
 /// What a cut changes in an inode before it frees blocks.
-struct Before {
+pub(super) struct Before {
     size: u64,
     /// The size in the inode: less, if data in the page cache is ahead.
     i_size: u64,
@@ -24,7 +24,7 @@ struct Before {
 }
 
 impl Before {
-    fn new(inode: &Inode, content: &Content) -> Before {
+    pub(super) fn new(inode: &Inode, content: &Content) -> Before {
         let block = inode.node.read();
         let raw = block.inode();
         Before { size: content.size(), i_size: raw.i_size.get(), keep_size: raw.i_advise & advise::KEEP_SIZE }
@@ -110,7 +110,7 @@ impl FileData<'_> {
 
     /// Frees what is left behind the first `keep` blocks, of a file that has its new size. An error leaves it with the
     /// size that its blocks have.
-    fn cut_last(
+    pub(super) fn cut_last(
         &self,
         op: &Op<'_>,
         inode: &Inode,
@@ -140,7 +140,7 @@ impl FileData<'_> {
     }
 
     /// Rewrites the block that holds the new end with zeros behind it.
-    fn zero_tail(&self, op: &Op<'_>, inode: &Inode, content: &Content, size: u64) -> Result<(), FsError> {
+    pub(super) fn zero_tail(&self, op: &Op<'_>, inode: &Inode, content: &Content, size: u64) -> Result<(), FsError> {
         let Some(slot) = find_slot(&self.volume, &inode.node, size / BLOCK_BYTES)? else { return Ok(()) };
         if !slot.get(&self.volume).is_real() {
             return Ok(());

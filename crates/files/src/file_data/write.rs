@@ -17,7 +17,7 @@
 use f2fs_format::bits::is_zero;
 use f2fs_format::inode::{Extent, Inode as RawInode, inline};
 use f2fs_format::{BLOCK_BYTES, BLOCK_SIZE, BlockAddr};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, protocol_value};
 use f2fs_volume::tree::Slot;
 use f2fs_volume::{Flight, Next, Op, Piece, Target};
 
@@ -34,6 +34,15 @@ pub(crate) const CHUNK: u64 = 512;
 /// Chunks written in one operation at most: bounds how long a checkpoint waits.
 const CHUNKS: usize = 8;
 
+/// How much of a write is done where there is no space for all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Amount {
+    /// As much as there is space for.
+    Part,
+    /// All or nothing; no other thread sees a size in between, as far as one operation goes.
+    All,
+}
+
 impl FileData<'_> {
     /// Writes `buf` at `offset`, growing the file as needed; returns how many bytes were written. On an error what was
     /// written until then stays, and the size says how much.
@@ -45,24 +54,7 @@ impl FileData<'_> {
         let content = self.content(inode);
         let room = self.admit(offset, buf.len());
         let _range = content.lock_to_write(offset, buf.len() as u64);
-        self.write_locked(inode, content, offset, buf, room)
-    }
-
-    /// Writes all of `buf` at the end of the file, or nothing; returns where.
-    pub(crate) fn append(&self, inode: &Arc<Inode>, buf: &[u8]) -> Result<u64, FsError> {
-        self.balance()?;
-        let content = self.content(inode);
-        // Wherever the end is, it is in one block more at most.
-        let room = self.admit(BLOCK_BYTES - 1, buf.len());
-        let (_range, offset) = content.lock_end();
-        let written = self.write_locked(inode, content, offset, buf, room)?;
-        if written < buf.len() {
-            self.truncate_locked(inode, content, offset)?;
-            let blocks = |bytes: usize| (bytes as u64).div_ceil(BLOCK_BYTES);
-            let (wanted, available) = (blocks(buf.len()), blocks(written).min(blocks(buf.len()) - 1));
-            return Err(f2fs_volume::VolumeError::NoSpace { wanted, available }.into());
-        }
-        Ok(offset)
+        self.write_locked(inode, content, offset, buf, Amount::Part, room)
     }
 
     /// The caller has the blocks exclusively, or, if the file is inline, all of it. With room in the page cache the
@@ -73,6 +65,7 @@ impl FileData<'_> {
         content: &Content,
         offset: u64,
         buf: &[u8],
+        amount: Amount,
         room: Option<Admitted<'_>>,
     ) -> Result<usize, FsError> {
         if buf.is_empty() {
@@ -93,17 +86,21 @@ impl FileData<'_> {
         if let Some(room) = room
             && self.pages_of(inode, content).is_some()
         {
-            return self.write_cached(inode, content, offset, buf, room);
+            return self.write_cached(inode, content, offset, buf, amount, room);
         }
         let (first, last) = blocks_of(offset, buf.len());
         let _past = self.past_cache(inode, first, last)?;
         let mut done = 0;
         while done < buf.len() {
-            match self.change(|op| self.write_some(op, inode, content, offset, buf, &mut done)) {
+            let result = self.change(|op| match amount {
+                Amount::Part => self.write_some(op, inode, content, offset, buf, amount, &mut done),
+                Amount::All => self.write_whole(op, inode, content, offset, buf, &mut done),
+            });
+            match result {
                 Ok(()) => {}
                 Err(error) if error.is_no_space() && done > 0 => return Ok(done),
                 // The rest of the volume may have room for a part of the chunk.
-                Err(error) if error.is_no_space() && buf.len() > BLOCK_SIZE => {
+                Err(error) if error.is_no_space() && buf.len() > BLOCK_SIZE && amount == Amount::Part => {
                     let part = &buf[..chunk_len(offset, buf.len())];
                     return self.write_block_by_block(inode, content, offset, part, error);
                 }
@@ -114,14 +111,17 @@ impl FileData<'_> {
     }
 
     /// Writes chunks of `buf` from byte `done` of it on, and counts them there. One is assembled while the one before
-    /// is on its way. An error leaves behind what is counted, and nothing else.
-    fn write_some(
+    /// is on its way. An error leaves behind what is counted, and nothing else. Of what is written as a whole, only the
+    /// last chunk raises the size of the file.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn write_some(
         &self,
         op: &Op<'_>,
         inode: &Inode,
         content: &Content,
         offset: u64,
         buf: &[u8],
+        amount: Amount,
         done: &mut usize,
     ) -> Result<(), FsError> {
         // A chunk on its way, and the bytes of it.
@@ -138,7 +138,8 @@ impl FileData<'_> {
             let then = if last { Next::Land } else { Next::Other };
             let started = self.start_write(op, inode, content, &[Piece { offset: at, buf: part }], then);
             if let Some((before, bytes)) = flying.take() {
-                if let Err(error) = self.finish_write(op, inode, content, before) {
+                let grows = amount == Amount::Part || protocol_value!("append_grows_by_chunks", false, true);
+                if let Err(error) = self.finish_write(op, inode, content, before, grows) {
                     if let Ok(after) = started {
                         after.abandon(op)?;
                     }
@@ -149,7 +150,7 @@ impl FileData<'_> {
             flying = Some((started?, part.len()));
         }
         if let Some((last, bytes)) = flying {
-            self.finish_write(op, inode, content, last)?;
+            self.finish_write(op, inode, content, last, true)?;
             *done += bytes;
         }
         Ok(())
@@ -169,15 +170,16 @@ impl FileData<'_> {
         Ok(Flight::begin(op, target, pieces, next)?)
     }
 
-    /// Waits for the device, and makes the new blocks those of the file.
+    /// Waits for the device, and makes the new blocks those of the file, which `grows` if they are behind its end.
     pub(crate) fn finish_write(
         &self,
         op: &Op<'_>,
         inode: &Inode,
         content: &Content,
         flight: Flight,
+        grows: bool,
     ) -> Result<(), FsError> {
-        let (end, now) = (flight.end(), self.now());
+        let (end, now) = (if grows { flight.end() } else { 0 }, self.now());
         // Both with the page locked: see the rules of the cache.
         let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);
         // With pages in the cache the size may be ahead of that in the inode, which this write may have to raise.
@@ -210,7 +212,7 @@ impl FileData<'_> {
     /// Writes one piece of at most a chunk: all of it or, on an error, nothing.
     fn write_piece(&self, op: &Op<'_>, inode: &Inode, content: &Content, piece: Piece<'_>) -> Result<(), FsError> {
         let flight = self.start_write(op, inode, content, &[piece], Next::Land)?;
-        self.finish_write(op, inode, content, flight)
+        self.finish_write(op, inode, content, flight, true)
     }
 
     fn write_inline(

@@ -197,7 +197,7 @@ impl<'a> FileData<'a> {
         next: &mut usize,
     ) -> Result<(), FsError> {
         let Group { flight, ranges } = group;
-        self.finish_write(op, inode, content, flight)?;
+        self.finish_write(op, inode, content, flight, true)?;
         for write in &mut writes[*next..*next + ranges.len()] {
             write.written = write.buf.len();
         }

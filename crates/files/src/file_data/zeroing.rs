@@ -191,7 +191,7 @@ impl FileData<'_> {
             return Ok(());
         }
         let flight = self.start_write(op, inode, content, &pieces, Next::Land)?;
-        self.finish_write(op, inode, content, flight)
+        self.finish_write(op, inode, content, flight, true)
     }
 
     /// Frees the blocks below one node; returns how many blocks of the range that covers.

@@ -11,6 +11,7 @@ mod kept;
 mod media;
 mod names;
 mod refused;
+mod room;
 
 use std::fmt;
 use std::sync::Arc;
@@ -129,6 +130,8 @@ impl<F: Fn(Call) -> Result<(), MediumError> + Send + Sync + 'static> f2fs_journa
 fn mutants_are_found() {
     let test = "held::a_sync_waits_for_a_record_of_names_on_its_way";
     f2fs_sync::assert_found(test, &["journal_syncs_pass_names"], "panicked");
+    let test = "room::a_file_that_was_synced_before_is_synced_with_more_than_there_is_room_for";
+    f2fs_sync::assert_found(test, &["journal_asks_for_room_once"], "no room for both");
     let test = "changes::changes_by_chance_are_as_they_were_synced";
     f2fs_sync::assert_found(test, &["journal_base_kept_behind_names"], "panicked");
     let test = "kept::files_that_are_written_back_together_come_back_with_their_data";

@@ -227,7 +227,7 @@ impl Syncs<'_> {
         if writer.len() > MOST_BYTES {
             return Err(MustCheckpoint::Names);
         }
-        if !self.count_room(fresh, taken.names) {
+        if !writer.is_empty() && !self.count_room(fresh, taken.names) {
             return Err(MustCheckpoint::Room);
         }
         let blocks: usize = taken.data.iter().map(|(_, collected)| collected.blocks).sum();

@@ -85,7 +85,8 @@ impl Syncs<'_> {
         let fresh = nodes.iter().filter(|page| first(page)).count() as u64;
         // The inode goes with them, also if it did not change.
         let fresh = fresh + u64::from(!inode.is_journaled() && (!nodes.is_empty() || inode.is_unsynced()));
-        if !self.count_room(fresh, u64::from(new && !inode.is_journaled())) {
+        let any = !nodes.is_empty() || inode.is_unsynced();
+        if any && !self.count_room(fresh, u64::from(new && !inode.is_journaled())) {
             return Ok(Synced::Must(MustCheckpoint::Room));
         }
         let Buffers { bytes, collected } = buffers;
@@ -171,11 +172,14 @@ impl Syncs<'_> {
     }
 
     /// Counts nodes that are journaled for the first time since the checkpoint, and names: each may need blocks in
-    /// roll-forward. False: there is no room.
+    /// roll-forward. False: there is no room. It is asked for nodes that are in the journal already, too: they may name
+    /// more blocks by now.
     pub(super) fn count_room(self, fresh: u64, names: u64) -> bool {
-        if fresh == 0 && names == 0 {
-            return true;
-        }
+        protocol_never!("journal_asks_for_room_once", {
+            if fresh == 0 && names == 0 {
+                return true;
+            }
+        });
         let most = self.0.pressure.dirty_limit();
         self.0.roll_forward.room.log(fresh, names, &self.0.space, &self.0.blocks_written, most)
     }
