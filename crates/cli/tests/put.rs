@@ -141,7 +141,7 @@ fn a_file_is_replaced_by_a_whole_one_or_not_at_all() {
         serde_json::from_str::<serde_json::Value>(&said).unwrap()["counts"].clone()
     };
     let used = counts();
-    let kept = "the volume is full: there is room for";
+    let kept = "the volume is full behind byte";
     fail(&mut f2fs("put", &image, &[&large, "/a"]), 1, kept);
     fail(&mut f2fs("put", &image, &[&large, "/a"]), 1, "the file that was there is as it was");
     let mut piped = f2fs("put", &image, &["-", "/a"]);

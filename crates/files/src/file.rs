@@ -233,7 +233,9 @@ impl File {
         self.handle.data().truncate(&self.handle.inode, size)
     }
 
-    /// Makes the file durable, its content, its attributes and its name: a crash after this loses none of it.
+    /// Makes the file durable, its content, its attributes and its name: a crash after this loses none of it. The name is
+    /// its entry in its directory. Where that directory is, if it was moved since the last checkpoint, is made durable by
+    /// the directory's own [sync](crate::Dir::sync_all): until then it may be found under the path that it had.
     ///
     /// A regular file with one name goes to a log that the next open reads; many threads that sync share one flush of
     /// the device. Where that does not do, a checkpoint is written: after the file was renamed, linked, cut by whole

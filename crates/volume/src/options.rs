@@ -48,8 +48,9 @@ pub struct VolumeOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum FsyncMode {
-    /// When the sync returns, the file is durable. A crash during the sync may leave some of its blocks new and some
-    /// old.
+    /// When the sync returns, the file is durable. A crash during the sync may leave some of the blocks that it was to
+    /// make durable new, some old, and some with whatever the device held in their new place before: also where they
+    /// overwrite what an earlier sync made durable. So it is in Linux.
     #[default]
     Posix,
     /// The same, and: a crash during the sync leaves no block that was not fully written; a new file in a directory

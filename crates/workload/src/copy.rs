@@ -99,12 +99,12 @@ pub enum CopyError {
         /// The path.
         path: PathBuf,
     },
-    /// The volume has room for a part of a file only.
-    #[error("{}: the volume is full: there is room for {written} of {wanted} bytes", Quoted::path(.path))]
+    /// The volume has room for the beginning of a file only.
+    #[error("{}: the volume is full behind byte {written} of {wanted}", Quoted::path(.path))]
     Short {
         /// The path in the volume.
         path: PathBuf,
-        /// Bytes that there was room for.
+        /// Where the first byte stands that there was no room for.
         written: u64,
         /// Bytes that there are.
         wanted: u64,
