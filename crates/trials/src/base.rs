@@ -56,6 +56,8 @@ pub enum BaseKind {
     ZonedInPart,
     /// The plain one with a journal in persistent memory, without data in it.
     LineJournaled,
+    /// The full one with a journal on a device of its own.
+    FullJournaled,
 }
 
 /// The zones of [`BaseKind::Zoned`]: the metadata lies in those that are written anywhere, and no log.
@@ -73,7 +75,7 @@ pub const DEVICES: [u64; 3] = [24, 56, 48];
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 13] = [
+    pub const ALL: [BaseKind; 14] = [
         BaseKind::Plain,
         BaseKind::Checksums,
         BaseKind::Wide,
@@ -87,11 +89,15 @@ impl BaseKind {
         BaseKind::Zoned,
         BaseKind::ZonedInPart,
         BaseKind::LineJournaled,
+        BaseKind::FullJournaled,
     ];
 
     /// Whether a journal lies behind the volume.
     pub(crate) fn has_journal(self) -> bool {
-        matches!(self, BaseKind::Journaled | BaseKind::DataJournaled | BaseKind::LineJournaled)
+        matches!(
+            self,
+            BaseKind::Journaled | BaseKind::DataJournaled | BaseKind::LineJournaled | BaseKind::FullJournaled
+        )
     }
 
     /// The name in the text of a workload.
@@ -111,6 +117,7 @@ impl BaseKind {
             BaseKind::Zoned => "zoned",
             BaseKind::ZonedInPart => "zoned-in-part",
             BaseKind::LineJournaled => "line-journaled",
+            BaseKind::FullJournaled => "full-journaled",
         }
     }
 }
@@ -155,7 +162,7 @@ impl Base {
             | BaseKind::DataJournaled
             | BaseKind::LineJournaled
             | BaseKind::Cached => 128,
-            BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad => 64,
+            BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad | BaseKind::FullJournaled => 64,
             BaseKind::ZonedInPart => 192,
             // Enough sections are kept from users for two lanes.
             BaseKind::Zoned => 256,
@@ -204,7 +211,7 @@ impl Base {
                 lanes(&fs)?;
                 fill_with_holes(&fs)?;
             }
-            BaseKind::Full => fill_with_segments(&fs, 64)?,
+            BaseKind::Full | BaseKind::FullJournaled => fill_with_segments(&fs, 64)?,
             BaseKind::Zoned | BaseKind::ZonedInPart => {
                 lanes(&fs)?;
                 fill_with_segments(&fs, 8)?;

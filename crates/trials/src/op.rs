@@ -47,6 +47,8 @@ pub enum Op {
     Rmdir(String),
     /// Write: offset and length.
     Write(String, u64, usize),
+    /// Write so many bytes at the end, all or none. What was done is a [`Write`](Op::Write).
+    Append(String, usize),
     /// Write so that it is durable at once: offset and length.
     WriteDurable(String, u64, usize),
     /// Set the size.
@@ -91,6 +93,8 @@ pub struct Done {
     pub ino: u32,
     /// The file that stays open.
     pub open: Option<File>,
+    /// Where an append begins.
+    pub offset: Option<u64>,
     /// Bytes that were written, if they were fewer than asked for: the volume is full.
     pub written: Option<usize>,
 }
@@ -132,6 +136,11 @@ impl Op {
                 let file = fs.open_file(path)?;
                 let written = file.write_at(&bytes(*len, salt), *offset)?;
                 Ok(Done { written: (written < *len).then_some(written), ..made(file.ino()) })
+            }
+            Op::Append(path, len) => {
+                let file = fs.open_file(path)?;
+                let offset = file.append(&bytes(*len, salt))?;
+                Ok(Done { offset: Some(offset), ..made(file.ino()) })
             }
             Op::WriteDurable(path, offset, len) => {
                 let file = fs.open_file(path)?;
@@ -200,7 +209,7 @@ impl Op {
                 both && !is_within(to, from) && !is_within(from, to)
             }
             Op::Unlink(path) => tree.names.contains_key(path) && !tree.is_dir(path),
-            Op::Orphan(path) | Op::Write(path, ..) | Op::WriteDurable(path, ..) => file(path),
+            Op::Orphan(path) | Op::Write(path, ..) | Op::Append(path, _) | Op::WriteDurable(path, ..) => file(path),
             Op::Truncate(path, _) | Op::SetTimes(path, _) => file(path),
             Op::Allocate(path, ..) | Op::Sync(path) => file(path),
             Op::Punch(path, ..) | Op::Zero(path, ..) => file(path),
@@ -216,9 +225,12 @@ impl Op {
         }
     }
 
-    /// The part of it that was done, if that was less.
+    /// What was done: a part of it, if that was less, and where.
     #[must_use]
     pub fn done(self, done: &Done) -> Op {
+        if let (Op::Append(path, len), Some(offset)) = (&self, done.offset) {
+            return Op::Write(path.clone(), offset, *len);
+        }
         match (self, done.written) {
             (Op::Write(path, offset, _), Some(written)) => Op::Write(path, offset, written),
             (Op::Replace(path, _), Some(written)) => Op::Replace(path, written),
@@ -232,7 +244,7 @@ impl Op {
     pub(crate) fn looks_up(&self) -> Option<&str> {
         match self {
             Op::Create(path) | Op::Mkdir(path) | Op::Symlink(path, _) | Op::Link(path, _) => Some(path),
-            Op::Replace(path, _) => Some(path),
+            Op::Replace(path, _) | Op::Append(path, _) => Some(path),
             Op::Rename(path, _) | Op::Exchange(path, _) | Op::Unlink(path) | Op::Orphan(path) => Some(path),
             Op::Rmdir(path) | Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) => Some(path),
             Op::SetMode(path, _) | Op::SetOwner(path, ..) | Op::SetTimes(path, _) => Some(path),
@@ -248,7 +260,7 @@ impl Op {
     pub(crate) fn opens(&self) -> Option<&str> {
         match self {
             Op::Write(path, ..) | Op::WriteDurable(path, ..) | Op::Truncate(path, _) | Op::Sync(path) => Some(path),
-            Op::Punch(path, ..) | Op::Zero(path, ..) => Some(path),
+            Op::Punch(path, ..) | Op::Zero(path, ..) | Op::Append(path, _) => Some(path),
             _ => None,
         }
     }
@@ -259,6 +271,7 @@ impl Op {
         match self {
             Op::Write(_, offset, len) => Op::Write(path, offset, len),
             Op::WriteDurable(_, offset, len) => Op::WriteDurable(path, offset, len),
+            Op::Append(_, len) => Op::Append(path, len),
             Op::Truncate(_, size) => Op::Truncate(path, size),
             Op::Punch(_, offset, len) => Op::Punch(path, offset, len),
             Op::Zero(_, offset, len, keep) => Op::Zero(path, offset, len, keep),
@@ -298,7 +311,7 @@ impl Op {
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         match self {
-            Op::Replace(path, _) => Some(path),
+            Op::Replace(path, _) | Op::Append(path, _) => Some(path),
             Op::Create(path) | Op::Write(path, ..) | Op::Truncate(path, _) | Op::Allocate(path, ..) => Some(path),
             Op::Punch(path, ..) | Op::Zero(path, ..) => Some(path),
             Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) | Op::Sync(path) => Some(path),

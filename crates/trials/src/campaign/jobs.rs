@@ -45,7 +45,7 @@ pub enum Class {
     Shared,
     /// Random operations on a volume on several devices. Each device keeps any part of its writes until it is flushed.
     Several,
-    /// Random operations on a volume with a journal for its syncs, on a device of its own.
+    /// Random operations on a volume with a journal for its syncs, on a device of its own; every eighth volume is full.
     Journaled,
     /// The same with data in the journal; every third workload has a page cache, too.
     Absorbed,
@@ -214,7 +214,10 @@ impl Class {
             Class::Tight => seeds(&|seed| Workload::Random(BaseKind::Tight, seed)),
             Class::Full => seeds(&|seed| Workload::Random(BaseKind::Full, seed)),
             Class::Several => seeds(&|seed| Workload::Random(BaseKind::Several, seed)),
-            Class::Journaled => seeds(&|seed| Workload::Random(BaseKind::Journaled, seed)),
+            Class::Journaled => seeds(&|seed| match seed % 8 {
+                7 => Workload::Random(BaseKind::FullJournaled, seed),
+                _ => Workload::Random(BaseKind::Journaled, seed),
+            }),
             Class::Absorbed => seeds(&|seed| Workload::Random(BaseKind::DataJournaled, seed)),
             Class::Cached => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Cached, seed),

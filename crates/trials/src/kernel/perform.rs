@@ -117,7 +117,9 @@ fn perform(op: &Op, mount: &Path, salt: u64, open: &mut Vec<File>) -> io::Result
         Op::SyncDir(path) => File::open(at(path))?.sync_all()?,
         Op::Checkpoint => rustix::fs::syncfs(File::open(mount)?)?,
         // A clock that goes, and a cleaner that chooses for itself.
-        Op::SetTimes(..) | Op::Replace(..) | Op::Clean => return Err(rustix::io::Errno::OPNOTSUPP.into()),
+        Op::SetTimes(..) | Op::Replace(..) | Op::Append(..) | Op::Clean => {
+            return Err(rustix::io::Errno::OPNOTSUPP.into());
+        }
     }
     Ok(0)
 }

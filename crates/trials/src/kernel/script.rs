@@ -150,7 +150,7 @@ impl FromStr for Script {
 /// Whether the kernel does it as the model says: it has no call that cleans one section, and its clock does not stand
 /// still.
 fn is_for_kernel(op: &Op) -> bool {
-    !matches!(op, Op::Clean | Op::Replace(..) | Op::SetTimes(..))
+    !matches!(op, Op::Clean | Op::Replace(..) | Op::Append(..) | Op::SetTimes(..))
 }
 
 impl Script {

@@ -49,6 +49,7 @@ impl Op {
                 }
                 data[start..end].copy_from_slice(&bytes(*len, salt));
             }),
+            Op::Append(path, len) => edit(tree, path, |data| data.extend(bytes(*len, salt))),
             Op::Truncate(path, size) => edit(tree, path, |data| data.resize(*size as usize, 0)),
             Op::Allocate(path, offset, len, keep) => edit(tree, path, |data| {
                 let end = (offset + len) as usize;

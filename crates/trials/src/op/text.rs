@@ -20,6 +20,7 @@ impl fmt::Display for Op {
             Op::Rmdir(path) => write!(f, "rmdir {path}"),
             Op::Write(path, offset, len) => write!(f, "write {path} {offset} {len}"),
             Op::WriteDurable(path, offset, len) => write!(f, "durable {path} {offset} {len}"),
+            Op::Append(path, len) => write!(f, "append {path} {len}"),
             Op::Truncate(path, size) => write!(f, "truncate {path} {size}"),
             Op::Allocate(path, offset, len, keep) => {
                 write!(f, "{} {path} {offset} {len}", if *keep { "reserve" } else { "allocate" })
@@ -74,6 +75,7 @@ fn parse(text: &str) -> Option<Op> {
         "rmdir" => Op::Rmdir(path(0)?),
         "write" => Op::Write(path(0)?, number(rest, 1)?, number(rest, 2)?),
         "durable" => Op::WriteDurable(path(0)?, number(rest, 1)?, number(rest, 2)?),
+        "append" => Op::Append(path(0)?, number(rest, 1)?),
         "truncate" => Op::Truncate(path(0)?, number(rest, 1)?),
         "allocate" => Op::Allocate(path(0)?, number(rest, 1)?, number(rest, 2)?, false),
         "reserve" => Op::Allocate(path(0)?, number(rest, 1)?, number(rest, 2)?, true),
@@ -106,6 +108,7 @@ mod tests {
             Op::Checkpoint,
             Op::Clean,
             Op::Replace("/x".into(), 100),
+            Op::Append("/x".into(), 100),
             Op::Sync("/x".into()),
             Op::SyncDir("/x".into()),
             Op::Punch("/x".into(), 1, 2),

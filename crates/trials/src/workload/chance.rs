@@ -15,14 +15,16 @@ pub(crate) struct Steps {
     kind: BaseKind,
     /// Whether modes, owners and times change as well: in every other workload.
     attributes: bool,
+    /// Whether files are appended to: in every fifth.
+    appends: bool,
 }
 
 impl Steps {
     pub(crate) fn new(seed: u64, dir: &str, kind: BaseKind) -> Steps {
         let mut random = Random::new(seed);
         let left = 16 + random.below(24);
-        let attributes = seed & 4 == 0;
-        Steps { random, dir: dir.to_owned(), left, names: 0, kind, attributes }
+        let (attributes, appends) = (seed & 4 == 0, seed % 5 == 3);
+        Steps { random, dir: dir.to_owned(), left, names: 0, kind, attributes, appends }
     }
 
     pub(crate) fn next(&mut self, tree: &Tree) -> Option<Op> {
@@ -62,12 +64,16 @@ impl Steps {
             | BaseKind::LineJournaled
             | BaseKind::Cached => [1, 100, 4096, 5000, 40_000],
             BaseKind::Tight => [100, 4096, 8192, 16_384, 40_000],
-            BaseKind::Full | BaseKind::Zoned | BaseKind::ZonedInPart => [4096, 40_000, 400_000, 1 << 20, 2 << 20],
+            BaseKind::Full | BaseKind::FullJournaled | BaseKind::Zoned | BaseKind::ZonedInPart => {
+                [4096, 40_000, 400_000, 1 << 20, 2 << 20]
+            }
         };
         let len = random.pick(&lengths).copied().unwrap_or(1);
         let offset = random.pick(&[0, 0, 1, 4096, 6000, 60_000]).copied().unwrap_or(0);
         let sizes = match self.kind {
-            BaseKind::Full | BaseKind::Zoned | BaseKind::ZonedInPart => [0, 0, 4096, 1 << 20, 3 << 20],
+            BaseKind::Full | BaseKind::FullJournaled | BaseKind::Zoned | BaseKind::ZonedInPart => {
+                [0, 0, 4096, 1 << 20, 3 << 20]
+            }
             _ => [0, 100, 4096, 9000, 70_000],
         };
         let size = random.pick(&sizes).copied().unwrap_or(0);
@@ -85,12 +91,15 @@ impl Steps {
                 _ => 1,
             };
             let offset = random.below(blocks) as u64 * 4096;
-            let segments = matches!(self.kind, BaseKind::Full | BaseKind::Zoned | BaseKind::ZonedInPart);
+            let segments =
+                matches!(self.kind, BaseKind::Full | BaseKind::FullJournaled | BaseKind::Zoned | BaseKind::ZonedInPart);
             return match (segments, random.below(6)) {
                 (true, 0 | 1) => Op::Unlink(path),
                 (true, 2) => Op::Truncate(path, 4096),
                 (true, 3) => Op::Create(format!("/large-new-{}", self.names)),
                 (true, 4) => Op::Clean,
+                // Not a whole segment: the next one is written in two parts.
+                (true, _) if self.appends => Op::Append(path, (2 << 20) - (64 << 10)),
                 (true, _) => Op::Write(path, 0, 2 << 20),
                 (_, 0) => Op::Clean,
                 _ => Op::Write(path, offset, 16 * 4096),
@@ -107,6 +116,7 @@ impl Steps {
             8 => Op::Unlink(path),
             9 => Op::Orphan(path),
             10 => Op::Rmdir(path),
+            14 if self.appends => Op::Append(path, len),
             11..=14 => Op::Write(path, offset, len),
             15 => Op::Truncate(path, size),
             16 => Op::Allocate(path, offset, len as u64, random.chance(2)),
