@@ -37,7 +37,7 @@ pub enum Class {
     Names,
     /// Random operations where logs fill holes.
     Tight,
-    /// Random operations where segments are emptied and used again.
+    /// Random operations where segments are emptied and used again; every second volume has a journal.
     Full,
     /// Several threads, each with names of its own.
     Threads,
@@ -45,7 +45,7 @@ pub enum Class {
     Shared,
     /// Random operations on a volume on several devices. Each device keeps any part of its writes until it is flushed.
     Several,
-    /// Random operations on a volume with a journal for its syncs, on a device of its own; every eighth volume is full.
+    /// Random operations on a volume with a journal for its syncs, on a device of its own.
     Journaled,
     /// The same with data in the journal; every third workload has a page cache, too.
     Absorbed,
@@ -212,12 +212,12 @@ impl Class {
                 _ => Workload::Names(BaseKind::Plain, seed),
             }),
             Class::Tight => seeds(&|seed| Workload::Random(BaseKind::Tight, seed)),
-            Class::Full => seeds(&|seed| Workload::Random(BaseKind::Full, seed)),
-            Class::Several => seeds(&|seed| Workload::Random(BaseKind::Several, seed)),
-            Class::Journaled => seeds(&|seed| match seed % 8 {
-                7 => Workload::Random(BaseKind::FullJournaled, seed),
-                _ => Workload::Random(BaseKind::Journaled, seed),
+            Class::Full => seeds(&|seed| match seed % 2 {
+                1 => Workload::Random(BaseKind::FullJournaled, seed),
+                _ => Workload::Random(BaseKind::Full, seed),
             }),
+            Class::Several => seeds(&|seed| Workload::Random(BaseKind::Several, seed)),
+            Class::Journaled => seeds(&|seed| Workload::Random(BaseKind::Journaled, seed)),
             Class::Absorbed => seeds(&|seed| Workload::Random(BaseKind::DataJournaled, seed)),
             Class::Cached => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Cached, seed),
