@@ -211,7 +211,8 @@ impl File {
     }
 
     /// Writes all of `buf` at the end, or nothing; returns the offset where it begins. Appends from several threads do
-    /// not overlap.
+    /// not overlap. No checkpoint, and so no crash, has a part of it, if it has at most 14 MiB; what is longer is written
+    /// in several operations, of which a crash may leave the first ones.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at).
