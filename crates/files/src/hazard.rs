@@ -2,8 +2,9 @@
 //!
 //! Roll-forward puts the name of a new file back, and takes away what stands there at the checkpoint. That is right if
 //! that was unlinked, and wrong if it moved: the new name of the moved file is not durable, so its only durable one
-//! would go. And it cannot take away a directory that was not empty yet at the checkpoint. A new file under such a name
-//! is made durable by a checkpoint, or with a journal by a record of all names.
+//! would go. It is wrong as well if the file had several names: it would come back with some of them, as it never was.
+//! And it cannot take away a directory that was not empty yet at the checkpoint. A new file under such a name is made
+//! durable by a checkpoint, or with a journal by a record of all names.
 //!
 //! # Locking
 //!

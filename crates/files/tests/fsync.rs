@@ -353,6 +353,15 @@ fn an_error_in_a_sync_stops_the_volume_and_is_recorded() {
     }
 }
 
+/// The device after a crash behind the sync of a new file `/a`.
+fn crashed_behind_a_new_file(fs: FileSystem, device: &MemoryDevice) -> Arc<MemoryDevice> {
+    let new = fs.create_file("/a", 0o644).unwrap();
+    new.write_at(&content(3, 9000), 0).unwrap();
+    new.sync_all().unwrap();
+    drop(new);
+    crashed(fs, device)
+}
+
 /// A file that a rename took one of its names from lives on under another, which no checkpoint has: a new file that is
 /// synced under the name that went must not take its last durable name away.
 #[test]
@@ -364,11 +373,7 @@ fn a_name_that_a_rename_took_from_a_file_with_another_is_not_given_away_by_a_syn
     fs.link("/a", "/b").unwrap();
     fs.rename("/c", "/a", RenameMode::Replace).unwrap();
     fs.remove_file("/a").unwrap();
-    let new = fs.create_file("/a", 0o644).unwrap();
-    new.write_at(&content(3, 9000), 0).unwrap();
-    new.sync_all().unwrap();
-    drop(new);
-    let image = crashed(fs, &device);
+    let image = crashed_behind_a_new_file(fs, &device);
     recovered(&image, |fs| {
         assert_eq!(read(fs, "/a"), content(3, 9000));
         assert_eq!(read(fs, "/b"), content(1, 9000), "it had a name at every moment, and was durable");
@@ -384,11 +389,7 @@ fn the_last_of_several_names_is_not_given_away_by_a_sync() {
     fs.checkpoint().unwrap();
     fs.remove_file("/b").unwrap();
     fs.remove_file("/a").unwrap();
-    let new = fs.create_file("/a", 0o644).unwrap();
-    new.write_at(&content(3, 9000), 0).unwrap();
-    new.sync_all().unwrap();
-    drop(new);
-    let image = crashed(fs, &device);
+    let image = crashed_behind_a_new_file(fs, &device);
     recovered(&image, |fs| {
         assert_eq!(read(fs, "/a"), content(3, 9000));
         assert!(!fs.exists("/b").unwrap(), "its name went before the other one");

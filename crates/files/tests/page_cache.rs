@@ -8,7 +8,7 @@ use std::time::Duration;
 use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::{FaultDevice, FaultRule, HeldDevice};
 use f2fs_files::{FileSystem, FsError, Options, ReadSlice, Time, WriteSlice};
-use f2fs_sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use f2fs_sync::atomic::{AtomicI64, Ordering};
 use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 use f2fs_volume::format::FormatOptions;
 
@@ -452,45 +452,6 @@ fn threads_in_a_cache_that_is_full() {
 }
 
 /// `cargo test -p f2fs-files --features mutants --test page_cache` runs this.
-/// Pieces with dirty pages beside others that are on the device alone, and checkpoints that close the gate meanwhile.
-#[test]
-fn many_reads_at_once_go_on_beside_checkpoints() {
-    within(Duration::from_secs(120), reads_beside_checkpoints);
-}
-
-fn reads_beside_checkpoints() {
-    let device = formatted(64, &FormatOptions::default());
-    let fs = cached(&device, 1 << 20);
-    let file = fs.create_file("/file", 0o644).unwrap();
-    file.write_at(&pattern(8 << 20, 1), 0).unwrap();
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        // Also if the reads fail.
-        let beside = scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                fs.create_file("/x", 0o644).map(drop).or_else(|_| fs.remove_file("/x")).unwrap();
-                fs.checkpoint().unwrap();
-            }
-        });
-        let reads = scope.spawn(|| {
-            for round in 0..2000_u64 {
-                let at = 4096 * (round * 37 % 2000);
-                file.write_at(&[round as u8; 100], at).unwrap();
-                let (mut one, mut other) = (vec![0; 200_000], vec![0; 200_000]);
-                let mut wanted =
-                    [ReadSlice::new(at.saturating_sub(50_000), &mut one), ReadSlice::new(7_000_000, &mut other)];
-                file.read_many(4, &mut wanted).unwrap();
-                let within = (at - at.saturating_sub(50_000)) as usize;
-                assert!(one[within..within + 100].iter().all(|byte| *byte == round as u8));
-            }
-        });
-        let ended = reads.join();
-        done.store(true, Ordering::Relaxed);
-        beside.join().unwrap();
-        ended.unwrap();
-    });
-}
-
 #[cfg(feature = "mutants")]
 #[test]
 fn mutants_are_found() {
@@ -503,7 +464,6 @@ fn mutants_are_found() {
         "cached_error_told_to_nobody",
         "the first sync is told",
     );
-    found("many_reads_at_once_go_on_beside_checkpoints", "read_many_inside_two_gates", "panicked");
     found("reads_and_writes_past_the_cache_agree_with_it", "cached_page_outlives_a_write", "assertion");
     found(
         "a_durable_write_that_takes_a_checkpoint_leaves_no_old_page",

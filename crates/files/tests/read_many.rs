@@ -1,11 +1,16 @@
-//! Many reads at once give what single reads give: across holes, ends, inline files, and in any order.
+//! Many reads at once give what single reads give: across holes, ends, inline files, and in any order,
+//! and beside checkpoints.
 
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use f2fs_device::MemoryDevice;
 use f2fs_files::{File, FileSystem, Options, ReadSlice};
+use f2fs_test_kit::volumes::{formatted, within};
+use f2fs_volume::format::FormatOptions;
 
 fn compare(file: &File, depth: usize, wanted: &[(u64, usize)]) {
     let mut many: Vec<Vec<u8>> = wanted.iter().map(|(_, len)| vec![0xee; *len]).collect();
@@ -39,4 +44,49 @@ fn many_reads_give_what_single_ones_give() {
         compare(&file, depth, &wanted);
         compare(&file, depth, &scattered);
     }
+}
+
+/// Pieces with dirty pages beside others that are on the device alone, and checkpoints that close the gate meanwhile.
+#[test]
+fn many_reads_at_once_go_on_beside_checkpoints() {
+    within(Duration::from_secs(120), reads_beside_checkpoints);
+}
+
+fn reads_beside_checkpoints() {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = FileSystem::open(device, Options::new().page_cache(1 << 20)).unwrap();
+    let file = fs.create_file("/file", 0o644).unwrap();
+    file.write_at(&vec![1; 8 << 20], 0).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                fs.create_file("/x", 0o644).map(drop).or_else(|_| fs.remove_file("/x")).unwrap();
+                fs.checkpoint().unwrap();
+            }
+        });
+        let reads = scope.spawn(|| {
+            for round in 0..2000_u64 {
+                let at = 4096 * (round * 37 % 2000);
+                file.write_at(&[round as u8; 100], at).unwrap();
+                let (mut one, mut other) = (vec![0; 200_000], vec![0; 200_000]);
+                let mut wanted =
+                    [ReadSlice::new(at.saturating_sub(50_000), &mut one), ReadSlice::new(7_000_000, &mut other)];
+                file.read_many(4, &mut wanted).unwrap();
+                let within = (at - at.saturating_sub(50_000)) as usize;
+                assert!(one[within..within + 100].iter().all(|byte| *byte == round as u8));
+            }
+        });
+        let ended = reads.join();
+        done.store(true, Ordering::Relaxed);
+        beside.join().unwrap();
+        ended.unwrap();
+    });
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn mutants_are_found() {
+    let test = "many_reads_at_once_go_on_beside_checkpoints";
+    f2fs_sync::assert_found(test, &["read_many_inside_two_gates"], "panicked");
 }

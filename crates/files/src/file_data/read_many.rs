@@ -15,6 +15,7 @@ use crate::core::Core;
 use crate::file_data::FileData;
 use crate::file_data::read::{blocks_of, copy_out};
 use crate::inode::Inode;
+use crate::page_cache::FilePages;
 use crate::ranges::RangeGuard;
 
 /// Blocks in one request at most: 1 MiB.
@@ -78,7 +79,7 @@ struct Reader<'c, 'r, 'b> {
     /// Requests whose bytes are copied, for the next ones.
     spare: Vec<Request>,
     /// Reads that go through the page cache, and their ranges.
-    cached: Vec<(usize, RangeGuard<'c>)>,
+    cached: Vec<(usize, &'c FilePages, RangeGuard<'c>)>,
 }
 
 impl FileData<'_> {
@@ -139,10 +140,10 @@ impl<'c> Reader<'c, '_, '_> {
             return FileData(self.core).read_inline(self.inode, offset, buf);
         }
         let (first, last) = blocks_of(offset, readable.len);
-        if self.inode.pages().is_some_and(|pages| pages.is_dirty_in(first, last)) {
+        if let Some(pages) = self.inode.pages().filter(|pages| pages.is_dirty_in(first, last)) {
             // Dirty pages are newer than the device.
             self.begun.push(Begun { range: None, left: 0 });
-            self.cached.push((index, readable._range));
+            self.cached.push((index, pages, readable._range));
             return Ok(());
         }
         let before = self.wanted.len();
@@ -184,9 +185,8 @@ impl<'c> Reader<'c, '_, '_> {
 
     /// Reads what goes through the page cache. The gate is left.
     fn read_cached(&mut self) -> Result<(), FsError> {
-        for (index, _range) in self.cached.drain(..) {
-            let (read, pages) = (&mut self.reads[index], self.inode.pages());
-            let Some(pages) = pages.filter(|_| read.read > 0) else { continue };
+        for (index, pages, _range) in self.cached.drain(..) {
+            let read = &mut self.reads[index];
             let buf = &mut read.buf[..read.read];
             FileData(self.core).read_cached(self.inode, self.content, pages, read.offset, buf)?;
         }

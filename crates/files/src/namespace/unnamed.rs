@@ -91,6 +91,9 @@ impl Namespace<'_> {
     /// Gives a file a name, which another one may have: this one loses it in the same operation.
     pub(crate) fn link_over(&self, inode: &Arc<Inode>, place: Place<'_>) -> Result<(), FsError> {
         let Place { parent, name, .. } = place;
+        if inode.kind == FileKind::Directory {
+            return Err(FsError::DirectoryLink);
+        }
         let directory = parent.directory()?;
         self.balance()?;
         let stripe = directory.stripe(directory.stripe_of(name.hash())).write();
@@ -101,11 +104,11 @@ impl Namespace<'_> {
             Some(ino) => self.inode(ino)?,
             None => return self.link_locked(inode, place),
         };
-        match (inode.kind, target.kind) {
-            (FileKind::Directory, _) => return Err(FsError::DirectoryLink),
-            (_, FileKind::Directory) => return Err(FsError::IsDirectory),
-            _ if target.ino == inode.ino => return Ok(()),
-            _ => {}
+        if target.kind == FileKind::Directory {
+            return Err(FsError::IsDirectory);
+        }
+        if target.ino == inode.ino {
+            return Ok(());
         }
         self.refill_nids();
         // Dropped when the stripe is free.

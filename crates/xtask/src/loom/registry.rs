@@ -70,7 +70,7 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
 }
 
 /// Where the mutants stand that are found by something else than a model; `cargo xtask crash --mutants` runs them.
-const OTHER_MUTANTS: [&str; 12] = [
+const OTHER_MUTANTS: [&str; 13] = [
     "benches/tests/manycore.rs",
     "crates/trials/src/mutants.rs",
     "crates/journal/tests/lines.rs",
@@ -78,6 +78,7 @@ const OTHER_MUTANTS: [&str; 12] = [
     "crates/files/tests/full/recovered.rs",
     "crates/files/tests/checkpoint_room.rs",
     "crates/files/tests/page_cache.rs",
+    "crates/files/tests/read_many.rs",
     "crates/files/tests/unnamed.rs",
     "crates/files/tests/appends.rs",
     "crates/uring/src/nvme/durability/tests.rs",
