@@ -61,19 +61,26 @@ pub(crate) struct WriteBatch<'a> {
     waiting: usize,
     requests: u64,
     blocks: u64,
+    /// Whether the device is flushed before blocks are written.
+    flushes: bool,
     /// Where zones may begin: no request goes on behind a block that is this one modulo a segment.
     edge: Option<u64>,
 }
 
 impl<'a> WriteBatch<'a> {
     pub(crate) fn new(device: &'a dyn BlockDevice) -> Self {
-        WriteBatch { device, pending: Vec::new(), waiting: 0, requests: 0, blocks: 0, edge: None }
+        WriteBatch { device, pending: Vec::new(), waiting: 0, requests: 0, blocks: 0, flushes: false, edge: None }
     }
 
     /// No request goes from one segment of the main area into the next, which may be in another zone.
     pub(crate) fn within_segments(mut self, main: BlockAddr) -> Self {
         self.edge = Some(u64::from(main.0) % MAX_REQUEST_BLOCKS as u64);
         self
+    }
+
+    /// From now on blocks are written behind a flush of the device: whatever pushed blocks name is durable before them.
+    pub(crate) fn follow_flushes(&mut self) {
+        self.flushes = true;
     }
 
     /// Adds one block.
@@ -110,6 +117,9 @@ impl<'a> WriteBatch<'a> {
 
     /// Writes the pushed blocks, and waits for them.
     pub(crate) fn write_out(&mut self) -> Result<(), DeviceError> {
+        if self.flushes && !self.pending.is_empty() {
+            self.device.flush()?;
+        }
         let mut pending = core::mem::take(&mut self.pending);
         self.blocks += core::mem::take(&mut self.waiting) as u64;
         if let [(addr, buf)] = &mut *pending {

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Data that a write sends with its sync ([`Syncs::flight`]) is waited for in front of the flush, together with
-//! the nodes.
+//! the nodes. In mode [`Strict`](FsyncMode::Strict) it is durable before any node is written, as is all other data that the
+//! nodes name when they are read.
 //!
 //! The inode comes last and carries the mark, so a crash in between leaves a chain from which roll-forward takes all of
 //! the sync or nothing of it. A new inode carries the dentry mark as well: roll-forward puts its name back.
@@ -30,7 +31,7 @@ use f2fs_format::inode::{self, Inode};
 use f2fs_format::node::{NodeBlock, XATTR_NODE_OFFSET, mark};
 use f2fs_segment::NodeLog;
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, Mutex, protocol_never, protocol_value};
+use f2fs_sync::{Arc, Mutex, protocol_never, protocol_step, protocol_value};
 
 use crate::blocks::WriteBatch;
 use crate::flight::joined::Joined;
@@ -200,10 +201,13 @@ impl Syncs<'_> {
                 return failed(error.into());
             }
         }
-        if self.0.roll_forward.mode == FsyncMode::Strict
-            && let Err(error) = batch.write_out().and_then(|()| land()).and_then(|()| self.0.device.flush())
-        {
-            return failed(error.into());
+        if self.0.roll_forward.mode == FsyncMode::Strict {
+            // A node that is read now may name data that another thread wrote a moment ago: the flush comes behind that.
+            let flush = || protocol_value!("strict_flush_before_nodes", Ok(()), self.0.device.flush());
+            if let Err(error) = batch.write_out().and_then(|()| land()).and_then(|()| flush()) {
+                return failed(error.into());
+            }
+            protocol_step!("strict_flush_before_nodes", batch.follow_flushes());
         }
         let mut answers = Vec::with_capacity(group.len());
         for request in group {
