@@ -160,7 +160,7 @@ fn measure(
     size: u32,
     mut place: impl FnMut() -> u64,
 ) -> Result<Times, DeviceError> {
-    let mut times = Vec::with_capacity(plan.samples);
+    let mut times = Vec::new();
     let mut buf = AlignedBuf::new(size as usize);
     // No zeros: a device may treat them as nothing.
     buf.as_bytes_mut().iter_mut().zip(0u32..).for_each(|(byte, at)| *byte = (at % 251) as u8 | 1);
@@ -229,6 +229,14 @@ mod tests {
         }
         assert!(result.points.iter().all(|point| point.random == point.sequential && point.random.count == 3));
         assert!(result.svg("card B").unwrap().contains("MB/s"));
+    }
+
+    #[test]
+    fn any_number_of_samples_ends_with_the_time_for_them() {
+        let device = TimingDevice::new(MemoryDevice::new(8192), |_| 0.1);
+        let plan = Plan { samples: usize::MAX, ..Plan::default() };
+        let result = calibrate(&device, &plan, || device.stat().time()).unwrap();
+        assert!(result.points.iter().all(|point| (5..100).contains(&point.random.count)));
     }
 
     #[test]
