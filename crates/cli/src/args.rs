@@ -108,6 +108,10 @@ Examples:
     ///
     /// Without --repair and --undo nothing is written. Each finding is one line. With --journal the journal is checked
     /// too: it has to belong to the volume, be whole, and replay (in memory).
+    ///
+    /// A repair begins at the last checkpoint. Files that were synced after it, before a crash, are brought back first if
+    /// the volume is consistent but for copies that are not in use; if not, the repair is refused: `f2fs get` copies such
+    /// files out, `f2fs mount` brings them back, --no-recovery gives them up.
     #[command(after_help = "\
 Exit codes:
   0  the volume is clean
@@ -427,6 +431,9 @@ pub(crate) struct CheckArgs {
     /// The file for the saved blocks. It must not exist yet [default: IMAGE.f2fs-backup].
     #[arg(long, requires = "repair", value_name = "FILE")]
     pub(crate) backup: Option<PathBuf>,
+    /// Repair the last checkpoint, and give up the files that were synced after it.
+    #[arg(long, requires = "repair")]
+    pub(crate) no_recovery: bool,
     /// Undo a repair: write back the blocks that it saved in this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) undo: Option<PathBuf>,

@@ -199,6 +199,57 @@ fn a_repair_is_not_undone_behind_files_that_were_synced_since() {
     assert!(place.bytes() == after);
 }
 
+/// Files that were synced behind a checkpoint, of a volume that nobody closed.
+fn sync_and_stop(place: &Place) {
+    let device = Arc::new(UringDevice::open(&place.image, UringOptions::new()).unwrap());
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    // The first sync after an opening is a checkpoint.
+    fs.checkpoint().unwrap();
+    for name in ["/kept", "/new"] {
+        let file = fs.create_file(name, 0o600).or_else(|_| fs.open_file(name)).unwrap();
+        file.write_at(b"synced", 0).unwrap();
+        file.sync_all().unwrap();
+    }
+}
+
+#[test]
+fn a_repair_brings_back_what_was_synced_since_the_checkpoint() {
+    let place = Place::new();
+    sync_and_stop(&place);
+    let synced = place.ok(&["cat"], &["/new"]);
+    assert_eq!(synced, "synced");
+    // The copy of the superblock that nobody reads.
+    let mut bytes = place.bytes();
+    bytes[BLOCK + 1024 + 200] ^= 0xff;
+    fs::write(&place.image, bytes).unwrap();
+    let told: Value = serde_json::from_str(&place.code(&["check", "--repair", "--json"], &[], 1).0).unwrap();
+    assert_eq!((&told["brought_back"], &told["clean"]), (&Value::from(2), &Value::from(true)));
+    assert_eq!(place.ok(&["cat"], &["/new"]), "synced");
+    assert!(place.ok(&["cat"], &["/kept"]).starts_with("synced"));
+    place.sound();
+}
+
+#[test]
+fn a_repair_does_not_give_up_what_was_synced_without_being_told() {
+    let place = Place::new();
+    sync_and_stop(&place);
+    let ino = place.ino("/docs/small");
+    place.edit_inode(ino, |node| node.inode_mut().i_links = 7.into());
+    let before = place.bytes();
+    let (_, err) = place.code(&["check", "--repair"], &[], 8);
+    assert!(err.contains("would lose 2 files") && err.contains("--no-recovery"), "{err}");
+    assert!(place.bytes() == before, "it was changed");
+    let backup = place.path("backup");
+    place.code(&["check", "--repair", "--no-recovery", "--backup", backup.to_str().unwrap()], &[], 1);
+    place.code(&["cat"], &["/new"], 1);
+    assert_eq!(place.ok(&["cat"], &["/kept"]).len(), 5000);
+    place.sound();
+    // It is all there again in front of the repair.
+    place.ok(&["check", "--undo", backup.to_str().unwrap()], &[]);
+    assert!(place.bytes() == before);
+    assert_eq!(place.ok(&["cat"], &["/new"]), "synced");
+}
+
 #[test]
 fn programs_are_told_what_was_done() {
     let place = Place::new();

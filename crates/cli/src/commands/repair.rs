@@ -2,18 +2,20 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use f2fs::check::repair::{RepairError, plan, undo};
+use f2fs::check::repair::{Repair, RepairError, plan, undo};
 use f2fs::check::{CheckOptions, Progress};
+use f2fs::device::BlockDevice;
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
 use super::check::{CORRUPT, REPAIRED, findings, no_verdict, tell_verdict, unchanged};
 use crate::args::CheckArgs;
-use crate::error::{CliError, Context};
-use crate::image::{Access, device};
+use crate::error::{CliError, Context, say};
+use crate::image::{Access, device, open_with};
 use crate::interrupt::guarded;
 use crate::progress;
 
@@ -32,8 +34,8 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     repair(args)
 }
 
-fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
-    let image = &args.image;
+/// What would be written, with the device that it was planned for.
+fn plan_for(image: &Path) -> Result<(Arc<dyn BlockDevice>, Repair), CliError> {
     let device = device(image, Access::Repair)?;
     let bar = progress::bar("repairing", Some(0));
     let show = |progress: Progress| {
@@ -47,6 +49,60 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         RepairError::Check(error) => no_verdict(image, &*device, error),
         _ => CliError::at(image, error),
     })?;
+    Ok((device, repair))
+}
+
+/// The files that were synced after the checkpoint at which a repair begins.
+enum SyncedSince {
+    /// None, or nobody knows: the volume does not open.
+    Nothing,
+    /// So many.
+    Files(u64),
+    /// They contradict the checkpoint, or each other.
+    Damaged,
+}
+
+fn synced_since(image: &Path) -> SyncedSince {
+    match open_with(image, Access::Read, None).map(|fs| fs.recovered().files) {
+        Ok(0) => SyncedSince::Nothing,
+        Ok(files) => SyncedSince::Files(files),
+        // The same volume without them.
+        Err(_) if open_with(image, Access::ReadCheckpoint, None).is_ok() => SyncedSince::Damaged,
+        Err(_) => SyncedSince::Nothing,
+    }
+}
+
+/// Brings back what was synced after the last checkpoint, and closes the volume.
+fn bring_back(image: &Path) -> Result<(), CliError> {
+    let fs = open_with(image, Access::Write, None)?;
+    fs.close().about(image)
+}
+
+fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
+    let image = &args.image;
+    let synced = if args.no_recovery { SyncedSince::Nothing } else { synced_since(image) };
+    let (mut device, mut repair) = plan_for(image)?;
+    let mut brought_back = 0;
+    match synced {
+        _ if repair.blocks().next().is_none() => {}
+        SyncedSince::Nothing => {}
+        SyncedSince::Files(files) if repair.before.is_consistent() && repair.before.complete => {
+            drop((device, repair));
+            bring_back(image)?;
+            brought_back = files;
+            (device, repair) = plan_for(image)?;
+        }
+        SyncedSince::Files(files) => {
+            let how = "`f2fs get` copies them out, `f2fs mount` brings them back, --no-recovery gives them up";
+            let what =
+                format_args!("a repair would lose {files} files that were synced after the last checkpoint: {how}");
+            return Err(CliError::at(image, what));
+        }
+        SyncedSince::Damaged => say(format_args!(
+            "{}: what was synced after the last checkpoint is damaged, and is not brought back",
+            Quoted::path(image)
+        )),
+    }
     let changed = repair.blocks().count();
     let backup = match &args.backup {
         Some(path) => path.clone(),
@@ -69,6 +125,7 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let told = if args.json {
         let value = json!({
             "checked": true,
+            "brought_back": brought_back,
             "before": findings(&repair.before),
             "actions": repair.actions,
             "blocks": changed,
@@ -78,7 +135,13 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         });
         writeln!(out, "{value:#}")
     } else {
-        let mut lines = repair.actions.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut lines = Vec::new();
+        if brought_back > 0 {
+            lines.push(format!(
+                "{brought_back} files that were synced after the last checkpoint were brought back first"
+            ));
+        }
+        lines.extend(repair.actions.iter().map(ToString::to_string));
         lines.extend(repair.after.findings.iter().map(|finding| format!("left: {finding}")));
         if changed > 0 {
             let (backup, image) = (Quoted::path(&backup), Quoted::path(image));
