@@ -58,6 +58,10 @@ pub enum BaseKind {
     LineJournaled,
     /// The full one with a journal on a device of its own.
     FullJournaled,
+    /// The wide one with a journal on a device of its own.
+    WideJournaled,
+    /// The wide one with a journal in persistent memory, with data in it.
+    WideDataJournaled,
 }
 
 /// The zones of [`BaseKind::Zoned`]: the metadata lies in those that are written anywhere, and no log.
@@ -75,7 +79,7 @@ pub const DEVICES: [u64; 3] = [24, 56, 48];
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 14] = [
+    pub const ALL: [BaseKind; 16] = [
         BaseKind::Plain,
         BaseKind::Checksums,
         BaseKind::Wide,
@@ -90,14 +94,24 @@ impl BaseKind {
         BaseKind::ZonedInPart,
         BaseKind::LineJournaled,
         BaseKind::FullJournaled,
+        BaseKind::WideJournaled,
+        BaseKind::WideDataJournaled,
     ];
 
     /// Whether a journal lies behind the volume.
     pub(crate) fn has_journal(self) -> bool {
-        matches!(
-            self,
-            BaseKind::Journaled | BaseKind::DataJournaled | BaseKind::LineJournaled | BaseKind::FullJournaled
-        )
+        let on_device = [BaseKind::Journaled, BaseKind::FullJournaled, BaseKind::WideJournaled];
+        on_device.contains(&self) || self.has_journal_in_memory()
+    }
+
+    /// Whether that journal lies in persistent memory.
+    pub(crate) fn has_journal_in_memory(self) -> bool {
+        self.has_data_in_journal() || self == BaseKind::LineJournaled
+    }
+
+    /// Whether data is written to that journal.
+    pub(crate) fn has_data_in_journal(self) -> bool {
+        matches!(self, BaseKind::DataJournaled | BaseKind::WideDataJournaled)
     }
 
     /// The name in the text of a workload.
@@ -118,6 +132,8 @@ impl BaseKind {
             BaseKind::ZonedInPart => "zoned-in-part",
             BaseKind::LineJournaled => "line-journaled",
             BaseKind::FullJournaled => "full-journaled",
+            BaseKind::WideJournaled => "wide-journaled",
+            BaseKind::WideDataJournaled => "wide-data-journaled",
         }
     }
 }
@@ -161,6 +177,8 @@ impl Base {
             | BaseKind::Journaled
             | BaseKind::DataJournaled
             | BaseKind::LineJournaled
+            | BaseKind::WideJournaled
+            | BaseKind::WideDataJournaled
             | BaseKind::Cached => 128,
             BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad | BaseKind::FullJournaled => 64,
             BaseKind::ZonedInPart => 192,
@@ -206,7 +224,7 @@ impl Base {
             | BaseKind::Journaled
             | BaseKind::DataJournaled
             | BaseKind::LineJournaled => {}
-            BaseKind::Wide | BaseKind::Cached => lanes(&fs)?,
+            BaseKind::Wide | BaseKind::Cached | BaseKind::WideJournaled | BaseKind::WideDataJournaled => lanes(&fs)?,
             BaseKind::Tight => {
                 lanes(&fs)?;
                 fill_with_holes(&fs)?;

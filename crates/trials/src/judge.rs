@@ -9,26 +9,32 @@
 //!   at the checkpoint or since; no file is there that was neither in the checkpoint nor made durable. A name is an
 //!   entry in a directory: where that directory is by then, its own `fsync` or a checkpoint decides.
 //! - A record of names in a journal is an `fsync` of each file whose names changed since the last one, or since the
-//!   checkpoint: of those that went as well.
+//!   checkpoint: of those that went as well. Where several lanes write such records, each lane is promised what its own
+//!   syncs of directories name, and may find what the records of the others do.
 //! - A content is bytes, mode, owner, times and extended attributes together.
 //! - As in the kernel, an `fsync` that had not completed promises nothing of the blocks that it was to make durable:
 //!   its node may be on the device, and the data, which no flush came before, may not. Blocks that were not written are
-//!   as they were.
+//!   as they were. In mode `Strict` each block has a content that it had at some time.
 
 mod kernel;
+mod records;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod torn;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hasher};
+use std::ops::Range;
 
 use f2fs_sync::Arc;
 
 use crate::op::Op;
 use crate::record::{Lane, Maker, Mark, Recording, Step};
 use crate::tree::{Content, Node, Tree};
+use records::{Recorded, recorded_beside};
+use torn::written;
 
 /// Bytes that are written together.
 const BLOCK: usize = f2fs_device::BLOCK_SIZE;
@@ -73,11 +79,9 @@ impl<'a> Expectation<'a> {
         let marks = &self.recording.marks;
         let oldest = self.oldest();
         let first = &marks[0];
-        let rolled = self.recording.lanes.iter().flat_map(|lane| &lane.steps).any(Step::is_recovered);
-        // Recovery writes a checkpoint of its own, of what it rolled forward.
         let fits = |mark: &&Mark| {
             let same = mark.version == version || (version < first.version && mark.version == first.version);
-            mark.version >= oldest.version && (same || rolled && mark.version.wrapping_add(1) == version)
+            mark.version >= oldest.version && same
         };
         let mut complaints = Vec::new();
         for mark in marks.iter().rev().filter(fits) {
@@ -110,8 +114,11 @@ impl<'a> Expectation<'a> {
     }
 
     fn judge_lane(&self, lane: &'a Lane, (low, high): (usize, usize), found: &Tree) -> Result<(), Wrong<'a>> {
-        let rolled =
-            |base: usize| lane.steps.iter().skip(base).any(|step| step.is_recovered() && step.events.0 <= self.end);
+        let others = self.records_beside(lane);
+        let rolled = |base: usize| {
+            let begun = |step: &Step| step.is_recovered() && step.events.0 <= self.end;
+            lane.steps.iter().skip(base).any(begun) || others.iter().any(|record| record.end > base)
+        };
         let mut complaint = Fault::Tree;
         for base in low..=high {
             if self.recording.maker == Maker::Kernel {
@@ -120,7 +127,7 @@ impl<'a> Expectation<'a> {
                     Err(fault) => complaint = fault,
                 }
             } else if rolled(base) {
-                match self.judge_rolled(lane, base, found) {
+                match self.judge_rolled(lane, base, &others, found) {
                     Ok(()) => return Ok(()),
                     Err(fault) => complaint = fault,
                 }
@@ -138,32 +145,35 @@ impl<'a> Expectation<'a> {
     }
 
     /// The tree after a checkpoint with `base` operations, and a roll-forward.
-    fn judge_rolled(&self, lane: &Lane, base: usize, found: &Tree) -> Result<(), Fault> {
+    fn judge_rolled(&self, lane: &Lane, base: usize, others: &[Range<usize>], found: &Tree) -> Result<(), Fault> {
         let begun = lane.steps.iter().take_while(|step| step.events.0 <= self.end).count().max(base);
         let mut inos: BTreeSet<u32> = found.nodes.keys().copied().collect();
         for index in base..=begun {
             inos.extend(lane.history(index).nodes.keys());
         }
         for ino in inos {
-            let recorded = records_of(lane, base, begun, ino);
+            let recorded = self.records_of(lane, base, begun, ino);
             // Steps are counted from 1: the tree after step k is history(k).
             let is_own = |step: &Step| step.fsynced == Some(ino);
             let is_done = |step: &Step| step.is_synced() && step.events.1 <= self.start;
-            let synced = |done: bool| {
-                let of = (base + 1..=begun).filter(|at| is_own(&lane.steps[at - 1]) || recorded.contains(at));
-                of.filter(|at| !done || is_done(&lane.steps[at - 1])).collect::<Vec<usize>>()
-            };
-            let (done, any) = (synced(true), synced(false));
+            let own =
+                (base + 1..=begun).filter(|at| is_own(&lane.steps[at - 1])).map(|at| Recorded { by: at, as_of: at });
+            let any: Vec<Recorded> = own.chain(recorded).collect();
+            let done = any.iter().filter(|synced| is_done(&lane.steps[synced.by - 1])).map(|synced| synced.as_of).max();
             let unfinished = lane.steps[base..begun].iter().any(|step| is_own(step) && !is_done(step));
             let is_dir = lane.history(base).nodes.get(&ino).is_some_and(|node| node.content == Content::Dir);
-            let from = done.last().copied().unwrap_or(base);
+            let from = done.unwrap_or(base);
             let mut contents: Vec<Option<&Node>> = Vec::new();
-            if done.is_empty() {
+            if done.is_none() {
                 contents.push(lane.history(base).nodes.get(&ino).map(|node| &**node));
             }
-            for first in any {
-                let later = (first.max(from)..=begun).map(|at| lane.history(at).nodes.get(&ino).map(|node| &**node));
+            for Recorded { as_of, .. } in any {
+                let later = (as_of.max(from)..=begun).map(|at| lane.history(at).nodes.get(&ino).map(|node| &**node));
                 contents.extend(later);
+            }
+            if let Some(first) = recorded_beside(lane, base, others, ino) {
+                let since = (first.max(from)..=begun).map(|at| lane.history(at).nodes.get(&ino).map(|node| &**node));
+                contents.extend(since);
             }
             let names: Vec<BTreeSet<(u32, &str)>> = (from..=begun).map(|at| lane.history(at).entries_of(ino)).collect();
             let (node, here) = (found.nodes.get(&ino).map(|node| &**node), found.entries_of(ino));
@@ -171,10 +181,12 @@ impl<'a> Expectation<'a> {
                 return Err(Fault::Names { ino, from });
             }
             let gone = node.is_none() && names.iter().any(BTreeSet::is_empty);
-            let torn = |found: &Content, wanted: &Content| is_torn(found, wanted, &written(lane, from, begun, ino));
+            let versions = (base..=begun).filter_map(|at| lane.history(at).nodes.get(&ino)).map(|node| &node.content);
+            let torn = self.torn(written(lane, from, begun, ino), versions);
             let same = |wanted: &Option<&Node>| match (node, wanted) {
                 (Some(node), Some(wanted)) => {
-                    let content = node.content == wanted.content || unfinished && torn(&node.content, &wanted.content);
+                    let content =
+                        node.content == wanted.content || unfinished && torn.explains(&node.content, &wanted.content);
                     content && node.attributes == wanted.attributes && node.xattrs == wanted.xattrs
                 }
                 (None, None) => true,
@@ -224,30 +236,6 @@ impl Wrong<'_> {
     }
 }
 
-/// The records of names behind `base` operations that have an inode, since its names had changed.
-fn records_of(lane: &Lane, base: usize, begun: usize, ino: u32) -> Vec<usize> {
-    let mut before = base;
-    let mut records = Vec::new();
-    for record in (base + 1..=begun).filter(|at| lane.steps[at - 1].names) {
-        let entries = |at: usize| lane.history(at).entries_of(ino);
-        if (before + 1..=record).any(|at| entries(at - 1) != entries(at)) {
-            records.push(record);
-        }
-        before = record;
-    }
-    records
-}
-
-/// The blocks of a file that operations `from..to` wrote, with other bytes or with the same.
-fn written(lane: &Lane, from: usize, to: usize, ino: u32) -> BTreeSet<usize> {
-    let steps = lane.steps[from..to].iter().enumerate();
-    let of = steps.filter_map(|(at, step)| {
-        let (path, range) = step.op.writes()?;
-        (lane.history(from + at).names.get(path) == Some(&ino)).then_some(range)
-    });
-    of.flat_map(|range| range.start / BLOCK..range.end.div_ceil(BLOCK)).collect()
-}
-
 /// Whether the tree is that after `base` operations but for the next one, which wrote some of its blocks. Where a
 /// volume is nearly full a write goes block by block, and a checkpoint that makes room may come in its middle.
 fn is_half_written(lane: &Lane, base: usize, found: &Tree) -> bool {
@@ -274,22 +262,4 @@ fn is_half_written(lane: &Lane, base: usize, found: &Tree) -> bool {
         && found.names == old.names
         && found.nodes.len() == old.nodes.len()
         && old.nodes.iter().all(others)
-}
-
-/// Whether a file ends with one of the blocks that were `written`, and all that is missing behind it are such blocks;
-/// others differ in such blocks alone.
-fn is_torn_off(found: &Content, wanted: &Content, written: &BTreeSet<usize>) -> bool {
-    let (Content::File(found), Content::File(wanted)) = (found, wanted) else { return false };
-    let (end, all) = (found.len() / BLOCK, wanted.len().div_ceil(BLOCK));
-    let off = found.len() == end * BLOCK && end < all && end > 0;
-    let mut blocks = found.chunks(BLOCK).zip(wanted.chunks(BLOCK)).enumerate();
-    off && (end - 1..all).all(|at| written.contains(&at))
-        && blocks.all(|(at, (found, wanted))| found == wanted || written.contains(&at))
-}
-
-/// Whether a file is as wanted but for these blocks.
-fn is_torn(found: &Content, wanted: &Content, written: &BTreeSet<usize>) -> bool {
-    let (Content::File(found), Content::File(wanted)) = (found, wanted) else { return false };
-    let mut blocks = found.chunks(BLOCK).zip(wanted.chunks(BLOCK)).enumerate();
-    found.len() == wanted.len() && blocks.all(|(at, (found, wanted))| found == wanted || written.contains(&at))
 }

@@ -123,7 +123,11 @@ impl Op {
                 fs.inode_at(parent(path))?.link_over(name, &new)?;
                 Ok(Done { written: (written < *len).then_some(written), ..made(new.ino()) })
             }
-            Op::Link(from, to) => fs.link(from, to).map(|()| Done::default()),
+            Op::Link(from, to) => {
+                let file = fs.inode_at(from)?;
+                let name = to.rsplit('/').next().unwrap_or_default();
+                fs.inode_at(parent(to))?.link(name, &file).map(|()| made(file.ino()))
+            }
             Op::Rename(from, to) => fs.rename(from, to, RenameMode::Replace).map(|()| Done::default()),
             Op::Exchange(from, to) => fs.rename(from, to, RenameMode::Exchange).map(|()| Done::default()),
             Op::Unlink(path) => fs.remove_file(path).map(|()| Done::default()),
@@ -239,19 +243,29 @@ impl Op {
         }
     }
 
-    /// The name that it looks up first.
+    /// The names that it looks up and must find.
     #[must_use]
-    pub(crate) fn looks_up(&self) -> Option<&str> {
+    pub(crate) fn needs(&self) -> Vec<&str> {
         match self {
-            Op::Create(path) | Op::Mkdir(path) | Op::Symlink(path, _) | Op::Link(path, _) => Some(path),
-            Op::Replace(path, _) | Op::Append(path, _) => Some(path),
-            Op::Rename(path, _) | Op::Exchange(path, _) | Op::Unlink(path) | Op::Orphan(path) => Some(path),
-            Op::Rmdir(path) | Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) => Some(path),
-            Op::SetMode(path, _) | Op::SetOwner(path, ..) | Op::SetTimes(path, _) => Some(path),
-            Op::Checkpoint | Op::Clean => None,
-            Op::Allocate(path, ..) | Op::Sync(path) | Op::SyncDir(path) => Some(path),
-            Op::Punch(path, ..) | Op::Zero(path, ..) => Some(path),
-            Op::Write(path, ..) | Op::WriteDurable(path, ..) | Op::Truncate(path, _) => Some(path),
+            Op::Create(_) | Op::Mkdir(_) | Op::Symlink(..) | Op::Replace(..) | Op::Checkpoint | Op::Clean => Vec::new(),
+            Op::Exchange(path, other) => vec![path, other],
+            Op::Link(path, _) | Op::Rename(path, _) | Op::Unlink(path) | Op::Orphan(path) | Op::Rmdir(path) => {
+                vec![path]
+            }
+            Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) => vec![path],
+            Op::SetMode(path, _) | Op::SetOwner(path, ..) | Op::SetTimes(path, _) => vec![path],
+            Op::Allocate(path, ..) | Op::Sync(path) | Op::SyncDir(path) => vec![path],
+            Op::Punch(path, ..) | Op::Zero(path, ..) | Op::Append(path, _) => vec![path],
+            Op::Write(path, ..) | Op::WriteDurable(path, ..) | Op::Truncate(path, _) => vec![path],
+        }
+    }
+
+    /// The name that it makes, and must not find.
+    #[must_use]
+    pub(crate) fn makes(&self) -> Option<&str> {
+        match self {
+            Op::Create(path) | Op::Mkdir(path) | Op::Symlink(path, _) | Op::Link(_, path) => Some(path),
+            _ => None,
         }
     }
 
@@ -260,7 +274,7 @@ impl Op {
     pub(crate) fn opens(&self) -> Option<&str> {
         match self {
             Op::Write(path, ..) | Op::WriteDurable(path, ..) | Op::Truncate(path, _) | Op::Sync(path) => Some(path),
-            Op::Punch(path, ..) | Op::Zero(path, ..) | Op::Append(path, _) => Some(path),
+            Op::Punch(path, ..) | Op::Zero(path, ..) | Op::Append(path, _) | Op::Link(path, _) => Some(path),
             _ => None,
         }
     }
@@ -272,6 +286,7 @@ impl Op {
             Op::Write(_, offset, len) => Op::Write(path, offset, len),
             Op::WriteDurable(_, offset, len) => Op::WriteDurable(path, offset, len),
             Op::Append(_, len) => Op::Append(path, len),
+            Op::Link(_, to) => Op::Link(path, to),
             Op::Truncate(_, size) => Op::Truncate(path, size),
             Op::Punch(_, offset, len) => Op::Punch(path, offset, len),
             Op::Zero(_, offset, len, keep) => Op::Zero(path, offset, len, keep),

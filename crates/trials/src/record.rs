@@ -34,9 +34,11 @@ pub struct Step {
     pub op: Op,
     /// The file that it made durable without a checkpoint.
     pub fsynced: Option<u32>,
-    /// Whether it made all names durable, and the files whose names had changed, without a checkpoint: by a record in a
-    /// journal.
+    /// Whether it made names durable, and the files whose names had changed, without a checkpoint: by a record in a
+    /// journal. Those of one lane are all that there are; of several lanes, those of the directory that it was about.
     pub names: bool,
+    /// Whether there was such a record while it ran, of it or of another lane.
+    pub(crate) recorded: bool,
     /// Whether that is certain: another thread's checkpoint may have done it instead.
     pub certain: bool,
     /// The lane's part of the tree afterwards.
@@ -68,7 +70,8 @@ impl Step {
     /// A step that wrote no checkpoint.
     pub(crate) fn without_checkpoint(op: Op, fsynced: Option<u32>, tree: Tree, events: (usize, usize)) -> Step {
         let tree = Arc::new(tree);
-        Step { op, fsynced, names: false, certain: true, tree, clock: (0, 0), events, versions: (1, 1) }
+        let versions = (1, 1);
+        Step { op, fsynced, names: false, recorded: false, certain: true, tree, clock: (0, 0), events, versions }
     }
 }
 
@@ -246,8 +249,11 @@ impl<'a> Tape<'a> {
         let synced = op.syncs().filter(|_| self.several || alone);
         let fsynced = synced.and_then(|path| tree.names.get(path).copied());
         let certain = succeeded && (!self.several || versions.0 == versions.1);
-        let names = versions.0 == versions.1 && self.records() > before.records;
-        Step { op, fsynced, names, certain, tree: Arc::new(tree.clone()), clock, events, versions }
+        let recorded = self.records() > before.records;
+        // Where others write records as well: it did, or found its names in one, if there was any.
+        let wrote = if self.several { matches!(op, Op::SyncDir(_)) && self.records() > 0 } else { recorded };
+        let names = versions.0 == versions.1 && wrote;
+        Step { op, fsynced, names, recorded, certain, tree: Arc::new(tree.clone()), clock, events, versions }
     }
 
     /// An operation was refused. It changed nothing; the checkpoint that was to make room for it is kept.
@@ -270,17 +276,17 @@ impl<'a> Tape<'a> {
             let index = lane.steps.len();
             let salt = salt ^ (index as u64 + 1) << 8;
             let before = self.before();
-            let (op, said) = match op.perform(self.fs, salt) {
-                Ok(done) => (op.done(&done), Said::Done(done.ino)),
-                Err(FsError::NotFound) => (op, Said::NotFound),
-                Err(FsError::Exists) => (op, Said::Exists),
+            let (op, said, appended) = match op.perform(self.fs, salt) {
+                Ok(done) => (op.done(&done), Said::Done(done.ino), done.offset),
+                Err(FsError::NotFound) => (op, Said::NotFound, None),
+                Err(FsError::Exists) => (op, Said::Exists, None),
                 Err(error) if is_refusal(&error) => {
                     self.refuse(&mut lane, before, first);
                     continue;
                 }
                 Err(error) => return Err(StepError { index, op, error: Box::new(error) }),
             };
-            let deed = Deed { op, said, salt };
+            let deed = Deed { op, said, salt, appended };
             let mut step = self.step(before, deed.op.clone(), first, matches!(said, Said::Done(_)));
             step.fsynced = deed.op.syncs().and(deed.opened());
             step.tree = Arc::clone(first);
@@ -404,7 +410,9 @@ pub fn record_sharing(
     let device = Arc::new(RecordingDevice::new(device).with_pause(PAUSE));
     let failed = |op, error| StepError { index: 0, op, error: Box::new(error) };
     let on = several::laid_out(&device).map_err(|error| failed(Op::Checkpoint, FsError::Invalid(error)))?;
-    let fs = FileSystem::open(on, options.clone()).map_err(|error| failed(Op::Checkpoint, error))?;
+    let with_journal = several::with_journal(&device, options);
+    let with_journal = with_journal.map_err(|error| failed(Op::Checkpoint, FsError::Invalid(error)))?;
+    let fs = FileSystem::open(on, with_journal).map_err(|error| failed(Op::Checkpoint, error))?;
     fs.checkpoint().map_err(|error| failed(Op::Checkpoint, error))?;
     device.restart();
     let version = fs.volume().last_checkpoint().version;

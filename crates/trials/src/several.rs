@@ -13,7 +13,7 @@ use f2fs_files::{JournalMode, JournalOptions, Options};
 use f2fs_format::superblock::{Device, SuperBlock};
 use f2fs_format::{BLOCK_SIZE, BLOCKS_PER_SEGMENT};
 use f2fs_journal::{DeviceMedium, Gather, Medium, MediumError, SMALLEST_GRAIN, SharedMedium};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, Mutex};
 
 use crate::base::BaseKind;
 
@@ -59,8 +59,8 @@ pub(crate) fn beside_journal(recorder: &Arc<RecordingDevice>) -> Option<[Arc<Rec
 pub(crate) fn with_journal(recorder: &Arc<RecordingDevice>, options: &Options) -> Result<Options, &'static str> {
     let options = options.clone();
     let Some(medium) = journal(recorder)? else { return Ok(options) };
-    let mode =
-        if is_on(&recorder.snapshot(), BaseKind::DataJournaled) { JournalMode::Journal } else { JournalMode::Ordered };
+    let image = recorder.snapshot();
+    let mode = if is_on(&image, BaseKind::has_data_in_journal) { JournalMode::Journal } else { JournalMode::Ordered };
     let waits = options.volume.write_behind * BLOCK_SIZE as u64;
     Ok(options.journal(JournalOptions::new(medium, mode).write_behind(waits)))
 }
@@ -70,22 +70,26 @@ pub(crate) fn journal(recorder: &Arc<RecordingDevice>) -> Result<Option<SharedMe
     let image = recorder.snapshot();
     let Some(start) = journal_start(&image) else { return Ok(None) };
     let part = RecordedPart::new(recorder.clone(), start..start + JOURNAL_BLOCKS);
-    if [BaseKind::DataJournaled, BaseKind::LineJournaled].iter().any(|kind| is_on(&image, *kind)) {
-        return Ok(Some(Arc::new(LineMedium(part))));
+    if is_on(&image, BaseKind::has_journal_in_memory) {
+        return Ok(Some(Arc::new(LineMedium { part, writes: Mutex::new(()) })));
     }
     let medium = DeviceMedium::new(part).map_err(|_| "the journal is in use")?;
     Ok(Some(Arc::new(medium)))
 }
 
-/// Whether this volume began as that base.
-fn is_on(image: &MemoryDevice, kind: BaseKind) -> bool {
-    SuperBlock::read(&image.block(0).0).uuid == [kind as u8; 16]
+/// Whether this volume began as one of those bases.
+fn is_on(image: &MemoryDevice, those: fn(BaseKind) -> bool) -> bool {
+    let uuid = SuperBlock::read(&image.block(0).0).uuid;
+    BaseKind::ALL.into_iter().any(|kind| those(kind) && uuid == [kind as u8; 16])
 }
 
 /// Persistent memory that is recorded as the blocks of a device: a journal there has grains of a line, and each write
-/// of lines is one of the blocks that they lie in. One thread writes.
+/// of lines is one of the blocks that they lie in. Lanes may meet in a block, so writes are done one after the other.
 #[derive(Debug)]
-struct LineMedium(RecordedPart);
+struct LineMedium {
+    part: RecordedPart,
+    writes: Mutex<()>,
+}
 
 impl LineMedium {
     /// The blocks that bytes lie in.
@@ -101,13 +105,13 @@ impl Medium for LineMedium {
     }
 
     fn bytes(&self) -> u64 {
-        self.0.info().bytes()
+        self.part.info().bytes()
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {
         let (first, count) = Self::blocks(offset, into.len());
         let from = (offset % BLOCK_SIZE as u64) as usize;
-        into.copy_from_slice(&self.0.read(first, count)?.as_bytes()[from..from + into.len()]);
+        into.copy_from_slice(&self.part.read(first, count)?.as_bytes()[from..from + into.len()]);
         Ok(())
     }
 
@@ -115,14 +119,15 @@ impl Medium for LineMedium {
         let mut lines: Vec<u8> = bytes.slices().flatten().copied().collect();
         lines.resize(lines.len().next_multiple_of(SMALLEST_GRAIN), 0);
         let (first, count) = Self::blocks(offset, lines.len());
-        let mut blocks = self.0.read(first, count)?;
+        let _alone = self.writes.lock();
+        let mut blocks = self.part.read(first, count)?;
         let from = (offset % BLOCK_SIZE as u64) as usize;
         blocks.as_bytes_mut()[from..from + lines.len()].copy_from_slice(&lines);
-        Ok(self.0.write(first, blocks)?)
+        Ok(self.part.write(first, blocks)?)
     }
 
     fn persist(&self) -> Result<(), MediumError> {
-        Ok(self.0.flush()?)
+        Ok(self.part.flush()?)
     }
 }
 

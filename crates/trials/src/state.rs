@@ -42,7 +42,7 @@ pub(crate) fn consistent(image: &MemoryDevice) -> Result<(), String> {
 pub(crate) struct Opened {
     /// The file system.
     pub(crate) fs: FileSystem,
-    /// The version of its last checkpoint.
+    /// The version of the checkpoint that it was found at.
     pub(crate) version: u64,
     /// Its contents.
     pub(crate) tree: Tree,
@@ -51,8 +51,8 @@ pub(crate) struct Opened {
 /// Opens a volume and reads all of it; `known`: what may be found.
 pub(crate) fn open(device: Arc<dyn BlockDevice>, options: Options, known: &Known) -> Result<Opened, String> {
     let fs = FileSystem::open(device, options).map_err(|error| format!("it does not open: {error}"))?;
-    // With a journal, opening writes a checkpoint of what was found.
-    let version = fs.volume().last_checkpoint().version - u64::from(fs.volume().journal_usage().is_some());
+    // Opening writes checkpoints of what was found: after a roll-forward, with a journal, of orphans on a full volume.
+    let version = fs.volume().last_checkpoint().version - fs.statfs().written.checkpoints;
     let tree = Tree::walk_among(&fs, known).map_err(|error| format!("it cannot be read: {error}"))?;
     Ok(Opened { fs, version, tree })
 }

@@ -245,6 +245,15 @@ impl Tree {
         named.map(|(path, _)| (entry(path), path.rsplit('/').next().unwrap_or_default())).collect()
     }
 
+    /// Bytes of a file.
+    #[must_use]
+    pub(crate) fn size_of(&self, ino: u32) -> Option<u64> {
+        match &self.nodes.get(&ino)?.content {
+            Content::File(bytes) => Some(bytes.len() as u64),
+            _ => None,
+        }
+    }
+
     /// The part of the tree at and below a directory.
     #[must_use]
     pub fn below(&self, dir: &str) -> Tree {

@@ -5,7 +5,7 @@
 //! | `plain: create /A/new; sync /A/new` | operations on a base volume, as the enumeration makes them, or anybody |
 //! | `random tight 7` | random operations, from a seed |
 //! | `names plain 7` | random operations on a few names that are used again and again |
-//! | `threads wide 7` | three threads at once, each in its own directory, and a fourth that writes checkpoints |
+//! | `threads wide 7` | three threads at once, each in its own directory (in half of the runs with a few names), and a fourth that writes checkpoints |
 //! | `shared wide 7` | three threads at once, all in the same files and directories, and the fourth |
 //! | `threads tight 7` | the same, and the fourth empties sections too |
 
@@ -143,18 +143,21 @@ impl Workload {
                 let seed = *seed as usize;
                 let volume = volume.nid_policy(policies[seed % 3]).lanes(1 + seed / 3 % 2);
                 let volume = written_ahead(volume, seed as u64).write_behind(WAITING[seed / 2 % 3]);
+                let volume = strictly(volume, seed & 64 != 0);
                 volume.allocation(allocations[seed / 6 % 4].clone())
             }
-            Workload::Names(_, seed) => {
-                let mode = if seed & 4 == 0 { FsyncMode::Posix } else { FsyncMode::Strict };
-                volume.nid_policy(policies[*seed as usize % 3]).fsync(mode)
-            }
+            Workload::Names(_, seed) => strictly(volume.nid_policy(policies[*seed as usize % 3]), seed & 4 != 0),
             Workload::Threads(BaseKind::Tight, seed) => {
                 let volume = written_ahead(volume.nid_policy(Policy::Sharded).lanes(2), *seed);
                 volume.allocation(allocations[*seed as usize / 8 % 4].clone())
             }
-            Workload::Threads(_, seed) | Workload::Shared(_, seed) => {
-                written_ahead(volume.nid_policy(Policy::Sharded).lanes(2), *seed)
+            Workload::Threads(base, seed) | Workload::Shared(base, seed) => {
+                let volume = written_ahead(volume.nid_policy(Policy::Sharded).lanes(2), *seed);
+                let volume = strictly(volume, seed & 16 != 0);
+                match base.has_data_in_journal() {
+                    true => volume.write_behind(WAITING[*seed as usize / 4 % 3]),
+                    false => volume,
+                }
             }
         });
         match (self.base(), self) {
@@ -164,7 +167,10 @@ impl Workload {
             }
             (BaseKind::Cached, Workload::Sequence(..) | Workload::Names(..)) => options.page_cache(CACHES[0]),
             // Data that write-back sends for several files at once is told to the journal, too.
-            (BaseKind::DataJournaled | BaseKind::LineJournaled, Workload::Random(_, seed)) if seed % 3 == 2 => {
+            (BaseKind::DataJournaled | BaseKind::LineJournaled, Workload::Random(_, seed))
+            | (BaseKind::WideDataJournaled, Workload::Threads(_, seed) | Workload::Shared(_, seed))
+                if seed % 3 == 2 =>
+            {
                 options.page_cache(CACHES[*seed as usize / 5 % 2])
             }
             _ => options,
@@ -216,14 +222,26 @@ fn written_ahead(volume: VolumeOptions, seed: u64) -> VolumeOptions {
     if (seed / 2).is_multiple_of(2) { volume.nodes_left_to_freeze(0) } else { volume }
 }
 
+/// With syncs of which a crash leaves no half, or as in Linux.
+fn strictly(volume: VolumeOptions, strict: bool) -> VolumeOptions {
+    volume.fsync(if strict { FsyncMode::Strict } else { FsyncMode::Posix })
+}
+
 /// A lane for each directory that is made for one, and a last one that writes checkpoints. Where sections are worth it,
 /// that one empties them as well, and has the files whose blocks move.
 fn lanes<'a>(kind: BaseKind, seed: u64) -> Vec<(String, Source<'a>)> {
     let done = Arc::new(AtomicUsize::new(0));
     let mut sources: Vec<(String, Source<'_>)> = Vec::new();
     for (index, dir) in LANES.into_iter().enumerate() {
-        let mut steps = Steps::new(seed ^ (index as u64) << 32, dir, kind);
-        sources.push((dir.to_owned(), counted(&done, move |tree| steps.next(tree))));
+        let seed = seed ^ (index as u64) << 32;
+        let source: Source<'_> = if kind != BaseKind::Tight && seed & 32 != 0 {
+            let mut names = Names::in_directory(seed, dir);
+            counted(&done, move |tree| names.next(tree))
+        } else {
+            let mut steps = Steps::new(seed, dir, kind);
+            counted(&done, move |tree| steps.next(tree))
+        };
+        sources.push((dir.to_owned(), source));
     }
     let cleans = kind == BaseKind::Tight;
     sources.push((if cleans { "/fill" } else { "/none" }.into(), beside(seed, done, LANES.len(), cleans)));
@@ -324,6 +342,48 @@ mod tests {
             let last = recording.lanes[0].history(recording.lanes[0].steps.len());
             assert!(*last != base.tree || recording.marks.len() > 1, "{workload}");
         }
+        Ok(())
+    }
+
+    /// The operations of several runs that came out as they were meant.
+    fn done(workloads: impl Iterator<Item = Workload>) -> Result<Vec<Op>, Box<dyn std::error::Error>> {
+        use crate::record::shared::Said;
+        let mut all = Vec::new();
+        for workload in workloads {
+            let recording = workload.run(&Base::new(workload.base())?)?;
+            match &recording.shared {
+                None => all.extend(recording.lanes.iter().flat_map(|lane| &lane.steps).map(|step| step.op.clone())),
+                Some(shared) => {
+                    let deeds = shared.deeds.iter().flatten();
+                    all.extend(deeds.filter(|deed| matches!(deed.said, Said::Done(_))).map(|deed| deed.op.clone()));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn threads_link_and_exchange_the_names_of_shared_files_with_a_journal() -> Result<(), Box<dyn std::error::Error>> {
+        let all = done((0..6).map(|run| Workload::Shared(BaseKind::WideJournaled, 8 + run * 16)))?;
+        let count = |is: fn(&Op) -> bool| all.iter().filter(|op| is(op)).count();
+        let counts = [
+            count(|op| matches!(op, Op::Link(..))),
+            count(|op| matches!(op, Op::Exchange(..))),
+            count(|op| matches!(op, Op::Replace(..))),
+            count(|op| matches!(op, Op::SyncDir(_))),
+        ];
+        assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+        let none = done((0..2).map(|run| Workload::Shared(BaseKind::Wide, run * 16)))?;
+        assert!(!none.iter().any(|op| matches!(op, Op::Link(..) | Op::Exchange(..) | Op::Replace(..))), "{none:?}");
+        Ok(())
+    }
+
+    #[test]
+    fn threads_with_few_names_use_them_again() -> Result<(), Box<dyn std::error::Error>> {
+        let all = done((0..3).map(|run| Workload::Threads(BaseKind::WideDataJournaled, 32 + run * 64)))?;
+        let made = |name: &str| all.iter().filter(|op| op.makes() == Some(name)).count();
+        let again = LANES.iter().flat_map(|dir| ["foo", "bar", "new"].map(|name| made(&format!("{dir}/{name}"))));
+        assert!(again.filter(|made| *made > 3).count() > 3, "{all:?}");
         Ok(())
     }
 

@@ -217,8 +217,14 @@ impl Class {
                 _ => Workload::Random(BaseKind::Full, seed),
             }),
             Class::Several => seeds(&|seed| Workload::Random(BaseKind::Several, seed)),
-            Class::Journaled => seeds(&|seed| Workload::Random(BaseKind::Journaled, seed)),
-            Class::Absorbed => seeds(&|seed| Workload::Random(BaseKind::DataJournaled, seed)),
+            Class::Journaled => seeds(&|seed| match seed % 4 {
+                3 => Workload::Threads(BaseKind::WideJournaled, seed),
+                _ => Workload::Random(BaseKind::Journaled, seed),
+            }),
+            Class::Absorbed => seeds(&|seed| match seed % 4 {
+                3 => Workload::Threads(BaseKind::WideDataJournaled, seed),
+                _ => Workload::Random(BaseKind::DataJournaled, seed),
+            }),
             Class::Cached => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Cached, seed),
                 6 => Workload::Shared(BaseKind::Cached, seed),
@@ -231,7 +237,11 @@ impl Class {
                     _ => Workload::Random(kinds[seed as usize % 2], seed),
                 })
             }
-            Class::Shared => seeds(&|seed| Workload::Shared(BaseKind::Wide, seed)),
+            Class::Shared => seeds(&|seed| match seed % 8 {
+                7 => Workload::Shared(BaseKind::WideDataJournaled, seed),
+                6 => Workload::Shared(BaseKind::WideJournaled, seed),
+                _ => Workload::Shared(BaseKind::Wide, seed),
+            }),
             Class::Threads => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Tight, seed),
                 _ => Workload::Threads(BaseKind::Wide, seed),

@@ -15,7 +15,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{BLOCK, Expectation, Fault, written};
+use super::torn::written;
+use super::{BLOCK, Expectation, Fault};
 use crate::op::Op;
 use crate::record::Lane;
 use crate::tree::{Content, Node, Tree};

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{BLOCK, Expectation, Fault, Wrong, is_torn, is_torn_off};
+use super::torn::Torn;
+use super::{BLOCK, Expectation, Fault, Wrong};
 use crate::record::shared::{Frontier, Shared, before, is_at_most};
 use crate::record::{Mark, Step};
 use crate::tree::{Content, Node, Tree};
@@ -32,7 +33,7 @@ impl<'a> Expectation<'a> {
             let steps = self.recording.lanes[..threads].iter().zip(base);
             let rolled = steps
                 .flat_map(|(lane, base)| &lane.steps[*base..])
-                .any(|step| step.fsynced.is_some() && step.events.0 <= self.end);
+                .any(|step| (step.is_recovered() || step.recorded) && step.events.0 <= self.end);
             let judged = match rolled {
                 true => self.judge_shared_rolled(shared, base, tree, found),
                 false if found == &**tree => Ok(()),
@@ -64,6 +65,14 @@ impl<'a> Expectation<'a> {
             .collect();
         let trees: Vec<(&Frontier, &Tree)> =
             shared.between(base.clone(), begun.clone()).map(|(at, tree)| (at, &**tree)).collect();
+        let behind = |step: &Step| {
+            let mut behind = before(lanes, threads, step.clock.0);
+            behind.iter_mut().zip(base).for_each(|(behind, base)| *behind = (*behind).max(*base));
+            behind
+        };
+        let begun_steps =
+            || lanes.iter().zip(base.iter().zip(&begun)).map(|(lane, (base, begun))| &lane.steps[*base..*begun]);
+        let records: Vec<Frontier> = begun_steps().flatten().filter(|step| step.recorded).map(behind).collect();
         let mut inos: BTreeSet<u32> = found.nodes.keys().copied().collect();
         inos.extend(trees.iter().flat_map(|(_, tree)| tree.nodes.keys()));
         for ino in inos {
@@ -71,11 +80,8 @@ impl<'a> Expectation<'a> {
             for (thread, lane) in lanes.iter().enumerate() {
                 for at in (base[thread]..begun[thread]).filter(|at| lane.steps[*at].fsynced == Some(ino)) {
                     let step = &lane.steps[at];
-                    let mut behind = before(lanes, threads, step.clock.0);
-                    for (behind, base) in behind.iter_mut().zip(base) {
-                        *behind = (*behind).max(*base);
-                    }
-                    syncs.push(Synced { step, behind, done: step.is_synced() && step.events.1 <= self.start });
+                    let done = step.is_synced() && step.events.1 <= self.start;
+                    syncs.push(Synced { step, behind: behind(step), done });
                 }
             }
             let mut from = base.clone();
@@ -90,8 +96,12 @@ impl<'a> Expectation<'a> {
                 contents.push(of(checkpointed));
             }
             let mut names: Vec<BTreeSet<(u32, &str)>> = Vec::new();
+            // Records of names have the inodes whose names changed.
+            let entries = checkpointed.entries_of(ino);
+            let renamed = !records.is_empty() && trees.iter().any(|(_, tree)| tree.entries_of(ino) != entries);
+            let in_record = |at: &Frontier| renamed && records.iter().any(|behind| is_at_most(behind, at));
             for (at, tree) in trees.iter().filter(|(at, _)| is_at_most(&from, at)) {
-                if syncs.iter().any(|sync| is_at_most(&sync.behind, at)) {
+                if in_record(at) || syncs.iter().any(|sync| is_at_most(&sync.behind, at)) {
                     contents.push(of(tree));
                 }
                 let entries = tree.entries_of(ino);
@@ -110,10 +120,12 @@ impl<'a> Expectation<'a> {
                 continue;
             }
             let blocks = self.beside(shared, base, &begun, ino, &syncs, unfinished);
+            let versions = trees.iter().filter_map(|(_, tree)| tree.nodes.get(&ino)).map(|node| &node.content);
+            let torn = self.torn(blocks, versions);
             let explained = match node {
                 Some(node) => {
                     let wanted: Vec<&Node> = contents.iter().flatten().map(|node| &**node).collect();
-                    is_one_of(node, &wanted, &blocks, self.recording.options.page_cache != 0)
+                    is_one_of(node, &wanted, &torn, self.recording.options.page_cache != 0)
                 }
                 None => contents.contains(&None),
             };
@@ -152,22 +164,22 @@ impl<'a> Expectation<'a> {
     }
 }
 
-/// Whether a file is as it was at one of these moments, but for `blocks` that were written while it was synced.
+/// Whether a file is as it was at one of these moments, but for `torn` blocks that were written while it was synced.
 ///
 /// `cached`: data waits in a page cache, so that a sync may find some of the blocks of a write that goes on beside it,
 /// and the size up to the last of them; or none of a write that had ended when the sync read the owner and the mode,
 /// which were changed after it. So where there were such writes, what is said of the file may be of a later moment than
 /// its content.
-pub(super) fn is_one_of(found: &Node, moments: &[&Node], blocks: &BTreeSet<usize>, cached: bool) -> bool {
+pub(super) fn is_one_of(found: &Node, moments: &[&Node], torn: &Torn<'_>, cached: bool) -> bool {
     let content = |wanted: &Node| {
         found.content == wanted.content
-            || is_torn(&found.content, &wanted.content, blocks)
-            || cached && is_torn_off(&found.content, &wanted.content, blocks)
+            || torn.explains(&found.content, &wanted.content)
+            || cached && torn.explains_end(&found.content, &wanted.content)
     };
     let said = |wanted: &Node| found.attributes == wanted.attributes && found.xattrs == wanted.xattrs;
     moments.iter().any(|wanted| content(wanted) && said(wanted))
         || cached
-            && !blocks.is_empty()
+            && !torn.is_empty()
             && moments.iter().any(|wanted| content(wanted))
             && moments.iter().any(|wanted| said(wanted))
 }

@@ -3,6 +3,7 @@ use f2fs_device_test::RecordingDevice;
 use f2fs_sync::Arc;
 
 use super::shared::is_one_of;
+use super::torn::Torn;
 use super::*;
 use crate::op::Op;
 use crate::record::Step;
@@ -108,7 +109,7 @@ fn what_is_written_beside_a_sync_may_be_in_it() {
             let fsynced = matches!(op, Op::Sync(_)).then_some(10);
             let step = Step::without_checkpoint(op.clone(), fsynced, Tree::default(), *events);
             lane.steps.push(Step { clock: *clock, ..step });
-            said.push(Deed { op, said: Said::Done(10), salt: (thread * 10 + at) as u64 });
+            said.push(Deed { op, said: Said::Done(10), salt: (thread * 10 + at) as u64, appended: None });
         }
         lanes.push(lane);
         deeds.push(said);
@@ -221,7 +222,8 @@ fn a_write_beside_a_sync_may_be_there_up_to_one_of_its_blocks() {
     let file = |parts: &[(u8, usize)]| Content::File(parts.iter().flat_map(|(byte, len)| vec![*byte; *len]).collect());
     let written = BTreeSet::from([1, 2, 3]);
     let wanted = file(&[(1, 5000), (2, 9000)]);
-    let torn = |found: &Content| is_torn_off(found, &wanted, &written);
+    let written = Torn::anyhow(written);
+    let torn = |found: &Content| written.explains_end(found, &wanted);
     assert!(torn(&file(&[(1, 5000), (2, 3 * BLOCK - 5000)])), "up to the third block");
     assert!(torn(&file(&[(1, BLOCK), (0, BLOCK), (2, BLOCK)])), "of the others some are missing");
     assert!(!torn(&file(&[(1, 5000), (2, 7000)])), "the size is that of no block");
@@ -242,10 +244,10 @@ fn a_write_beside_a_sync_may_be_missing_where_a_later_owner_is_there() {
     let (first, written, owned) = (node(&[1; 5000], 0), node(&[2; 9000], 0), node(&[2; 9000], 3));
     let moments = [&first, &written, &owned];
     let found = node(&[1; 5000], 3);
-    let beside: BTreeSet<usize> = (0..3).collect();
+    let beside = Torn::anyhow((0..3).collect());
     assert!(is_one_of(&found, &moments, &beside, true));
     // Nothing was written beside it, or nothing waits.
-    assert!(!is_one_of(&found, &moments, &BTreeSet::new(), true));
+    assert!(!is_one_of(&found, &moments, &Torn::anyhow(BTreeSet::new()), true));
     assert!(!is_one_of(&found, &moments, &beside, false));
     // An owner and a content that it never had.
     assert!(!is_one_of(&node(&[1; 5000], 4), &moments, &beside, true));

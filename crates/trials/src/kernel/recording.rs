@@ -49,6 +49,7 @@ pub fn recording(floor: &Floor, script: &Script, log: CrashLog, report: &[Line])
             op,
             fsynced,
             names: false,
+            recorded: false,
             certain: true,
             tree: Arc::new(tree.clone()),
             clock: (tick, tick + 1),

@@ -44,6 +44,8 @@ pub struct Deed {
     pub said: Said,
     /// Makes the bytes that it writes.
     pub salt: u64,
+    /// Where an append began: the file ended there.
+    pub appended: Option<u64>,
 }
 
 /// How many operations of each thread have taken effect.
@@ -61,25 +63,29 @@ pub struct Shared {
 impl Deed {
     /// The tree after it, if it can have said that on this one.
     fn after(&self, tree: &Arc<Tree>) -> Option<Arc<Tree>> {
-        let path = self.op.looks_up();
-        let there = path.is_none_or(|path| tree.names.contains_key(path));
+        let is_there = |path: &str| tree.names.contains_key(path);
+        let (found, is_made) = (self.op.needs().into_iter().all(is_there), self.op.makes().is_some_and(is_there));
         let ino = match self.said {
-            Said::NotFound => return (!there).then(|| Arc::clone(tree)),
-            Said::Exists => return there.then(|| Arc::clone(tree)),
+            Said::NotFound => return (!found).then(|| Arc::clone(tree)),
+            Said::Exists => return is_made.then(|| Arc::clone(tree)),
+            Said::Done(_) if is_made => return None,
             Said::Done(ino) => ino,
         };
         let op = match (&self.op, self.op.opens()) {
             (Op::Sync(_) | Op::SyncDir(_) | Op::Checkpoint | Op::Clean, _) => return Some(Arc::clone(tree)),
-            (Op::Create(_), _) if there => return None,
-            (op @ Op::Create(_), _) => op.clone(),
             // By its number: it was opened before.
             (op, Some(_)) => match tree.names_of(ino).first() {
+                // A file without a name gets none.
+                None if matches!(op, Op::Link(..)) => return None,
                 None => return Some(Arc::clone(tree)),
                 Some(path) => op.clone().on((*path).to_owned()),
             },
-            _ if !there => return None,
+            _ if !found => return None,
             (op, None) => op.clone(),
         };
+        if self.appended.is_some_and(|end| self.op.opens().is_some() && tree.size_of(ino) != Some(end)) {
+            return None;
+        }
         let mut after = Tree::clone(tree);
         op.apply(&mut after, self.salt, ino);
         Some(Arc::new(after))
@@ -119,7 +125,7 @@ impl Shared {
         let mut knots: BTreeMap<Frontier, Vec<Knot>> = BTreeMap::new();
         knots.insert(begin.clone(), vec![Knot { tree: Arc::clone(first), next: Vec::new(), leads_on: false }]);
         let mut rounds: Vec<Vec<Frontier>> = vec![vec![begin]];
-        let makers = makers(&deeds);
+        let makers = makers(first, &deeds);
         let mut trees = 1;
         for _ in 0..end.iter().sum() {
             let mut round = Vec::new();
@@ -186,17 +192,21 @@ impl Shared {
     }
 }
 
-/// Who made an inode, thread and operation, of the numbers that were given once.
-fn makers(deeds: &[Vec<Deed>]) -> BTreeMap<u32, (usize, usize)> {
+/// Who made an inode, thread and operation, of the numbers that were given once, and were free before.
+fn makers(first: &Tree, deeds: &[Vec<Deed>]) -> BTreeMap<u32, (usize, usize)> {
     let mut makers: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
     for (thread, deeds) in deeds.iter().enumerate() {
         for (at, deed) in deeds.iter().enumerate() {
-            if let (Op::Create(_), Said::Done(ino)) = (&deed.op, deed.said) {
+            if let (Op::Create(_) | Op::Replace(..), Said::Done(ino)) = (&deed.op, deed.said) {
                 makers.entry(ino).or_default().push((thread, at));
             }
         }
     }
-    makers.into_iter().filter_map(|(ino, makers)| Some((ino, *makers.first().filter(|_| makers.len() == 1)?))).collect()
+    let once = |(ino, makers): (u32, Vec<(usize, usize)>)| match makers[..] {
+        [maker] if !first.nodes.contains_key(&ino) => Some((ino, maker)),
+        _ => None,
+    };
+    makers.into_iter().filter_map(once).collect()
 }
 
 /// How many operations of each of so many lanes had ended by a time.
@@ -242,7 +252,12 @@ mod tests {
             let salted = ops.iter().enumerate();
             deeds.push(
                 salted
-                    .map(|(at, (text, said, _))| Deed { op: op(text), said: *said, salt: (thread * 100 + at) as u64 })
+                    .map(|(at, (text, said, _))| Deed {
+                        op: op(text),
+                        said: *said,
+                        salt: (thread * 100 + at) as u64,
+                        appended: None,
+                    })
                     .collect(),
             );
         }

@@ -62,6 +62,8 @@ impl Steps {
             | BaseKind::Journaled
             | BaseKind::DataJournaled
             | BaseKind::LineJournaled
+            | BaseKind::WideJournaled
+            | BaseKind::WideDataJournaled
             | BaseKind::Cached => [1, 100, 4096, 5000, 40_000],
             BaseKind::Tight => [100, 4096, 8192, 16_384, 40_000],
             BaseKind::Full | BaseKind::FullJournaled | BaseKind::Zoned | BaseKind::ZonedInPart => {

@@ -7,21 +7,33 @@ use crate::op::Op;
 use crate::tree::Tree;
 use f2fs_device_test::Random;
 
-/// All names that there are.
+/// All names that there are on a volume.
 const NAMES: [&str; 6] = ["/A/foo", "/A/bar", "/A/new", "/B/bar", "/A/dir", "/A/dir/foo"];
+/// Those that a thread has in a directory of its own.
+const IN_DIRECTORY: [&str; 6] = ["foo", "bar", "new", "dir/bar", "dir", "dir/foo"];
 
 /// Random operations on a few names.
 #[derive(Debug)]
 pub(super) struct Names {
     random: Random,
+    all: Vec<String>,
     left: usize,
 }
 
 impl Names {
     pub(super) fn new(seed: u64) -> Names {
+        Names::with(seed, NAMES.map(str::to_owned).to_vec())
+    }
+
+    /// In an empty directory.
+    pub(super) fn in_directory(seed: u64, dir: &str) -> Names {
+        Names::with(seed, IN_DIRECTORY.map(|name| format!("{dir}/{name}")).to_vec())
+    }
+
+    fn with(seed: u64, all: Vec<String>) -> Names {
         let mut random = Random::new(seed);
         let left = 10 + random.below(16);
-        Names { random, left }
+        Names { random, all, left }
     }
 
     pub(super) fn next(&mut self, tree: &Tree) -> Option<Op> {
@@ -36,7 +48,7 @@ impl Names {
 
     fn propose(&mut self) -> Op {
         let random = &mut self.random;
-        let mut name = || random.pick(&NAMES).map_or_else(String::new, |name| (*name).to_owned());
+        let mut name = || random.pick(&self.all).cloned().unwrap_or_default();
         let (path, other) = (name(), name());
         match random.below(24) {
             0..=4 => Op::Create(path),

@@ -1,5 +1,6 @@
 //! Operations of threads that share a file and a directory. Now and then they meet, and do the same to one name at the
-//! same time: one of them succeeds.
+//! same time: one of them succeeds. In every other run names are linked and exchanged as well, and files replaced and
+//! appended to.
 
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,8 @@ const FILES: [&str; 3] = ["/A/foo", "/A/foo", "/A/bar"];
 pub(crate) struct Sharing {
     random: Random,
     left: usize,
+    /// Whether files get several names, change them, and are appended to.
+    links: bool,
     /// Operations so far.
     done: usize,
     meeting: Meeting,
@@ -56,7 +59,7 @@ impl Sharing {
     pub(crate) fn new(seed: u64, meeting: Meeting) -> Sharing {
         let mut random = Random::new(seed);
         let left = 8 + random.below(12);
-        Sharing { random, left, done: 0, meeting }
+        Sharing { random, left, links: seed & 8 != 0, done: 0, meeting }
     }
 
     pub(crate) fn next(&mut self) -> Option<Op> {
@@ -75,7 +78,15 @@ impl Sharing {
         // The same blocks again and again, whole and in part.
         let offset = random.below(3) as u64 * 4096 + *random.pick(&[0, 0, 1000, 2048]).unwrap_or(&0);
         let len = *random.pick(&[500, 2048, 4096, 4096, 9000]).unwrap_or(&1);
+        let others: Vec<&str> = NAMES.into_iter().filter(|other| *other != name).collect();
         Some(match random.below(20) {
+            8 if self.links => Op::Link(file, name),
+            9 if self.links => Op::Link(name, of(random, &others)),
+            10 if self.links => Op::Exchange(name, file),
+            11 if self.links => Op::Replace(name, 5000),
+            4 if self.links => Op::Append(file, len),
+            17 if self.links => Op::Append(name, len),
+            18 if self.links => Op::SyncDir("/A".to_owned()),
             0..=4 => Op::Write(file, offset, len),
             5 => Op::WriteDurable(file, offset, len),
             6 => Op::Sync(file),
@@ -87,10 +98,7 @@ impl Sharing {
             },
             8..=11 => Op::Create(name),
             12..=14 => Op::Unlink(name),
-            15 | 16 => {
-                let others: Vec<&str> = NAMES.into_iter().filter(|other| *other != name).collect();
-                Op::Rename(name, of(random, &others))
-            }
+            15 | 16 => Op::Rename(name, of(random, &others)),
             17 => Op::Write(name, offset, len),
             18 => Op::WriteDurable(name, 0, len),
             _ => Op::Sync(name),
