@@ -352,6 +352,42 @@ fn what_has_no_name_any_more_goes_to_lost_and_found() {
     place.sound();
 }
 
+/// The table of segments is garbage, so that no segment counts as free; two lost directories have names of one file.
+#[test]
+fn room_is_found_where_no_segment_counts_as_free() {
+    let place = Place::new();
+    place.ok(&["mkdir"], &["/docs/beside"]);
+    for name in ["/docs/below/one", "/docs/beside/two"] {
+        place.ok(&["ln"], &["/docs/small", name]);
+    }
+    place.ok(&["rm", "-r"], &["/docs/small", "/lost+found"]);
+    // The directory loses all its entries, and those that were below it do not know their own names.
+    let lost = ["/docs/below", "/docs/beside"].map(|path| place.ino(path));
+    let features = Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM);
+    place.edit_inode(place.ino("/docs"), |node| {
+        let mut entries = DentryViewMut::inline(node.inode_mut().inline_data_mut(features));
+        let slots: Vec<usize> =
+            entries.as_view().entries().flatten().filter(|entry| !entry.is_dot()).map(|entry| entry.slot).collect();
+        slots.into_iter().for_each(|slot| drop(entries.remove(slot)));
+    });
+    lost.iter().for_each(|ino| place.edit_inode(*ino, |node| node.inode_mut().i_namelen = 0.into()));
+    let mut bytes = place.bytes();
+    let superblock = SuperBlock::read(bytes[..BLOCK].first_chunk().unwrap());
+    let [from, to] = [superblock.sit_blkaddr, superblock.nat_blkaddr].map(|addr| addr.get() as usize * BLOCK);
+    // No map is empty.
+    let garbage = (0u32..).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8 | 1);
+    bytes[from..to].iter_mut().zip(garbage).for_each(|(byte, garbage)| *byte = garbage);
+    fs::write(&place.image, bytes).unwrap();
+    let (said, _) = place.code(&["check", "--repair"], &[], 1);
+    place.sound();
+    let [below, beside] = lost;
+    let names = [format!("/lost+found/{below}/one"), format!("/lost+found/{beside}/two")];
+    for name in &names {
+        assert!(place.run(&["cat"], &[name]).stdout == content(FILES[0].0, FILES[0].1), "{name}: {said}");
+    }
+    assert_eq!(place.ino(&names[0]), place.ino(&names[1]));
+}
+
 /// More files than fit into the inode of a directory, or of all the directories that a root has room for in its own.
 #[test]
 fn directories_grow_for_what_comes_back() {

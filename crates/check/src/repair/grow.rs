@@ -1,5 +1,6 @@
 //! More room in directories: blocks for entries, in segments that were free.
 
+use f2fs_format::bits::msb;
 use f2fs_format::dentry::{DentryView, DentryViewMut, FileType};
 use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
@@ -18,16 +19,22 @@ pub(super) fn block(walk: &mut Walk<'_>, log: LogType) -> Result<Option<BlockAdd
     let index = match open {
         Some(index) => index,
         None => {
-            let logs = walk.tables.log_segments();
-            let free = |segment: &SegmentNo| {
+            let (logs, sit) = (walk.tables.log_segments(), &walk.tables.sit);
+            let unused = |segment: &SegmentNo| {
                 let start = geometry.block_at(*segment, 0).0;
-                walk.tables.sit.get(*segment).valid_map.iter().all(|byte| *byte == 0)
-                    && !logs.contains(segment)
+                !logs.contains(segment)
                     && !state.spoken_for.contains(segment)
                     && !state.own.iter().any(|own| own.segment == *segment)
                     && !(start..start + BLOCKS_PER_SEGMENT).any(|addr| state.blocks.contains_key(&addr))
             };
-            let Some(segment) = walk.tables.sit.segments().map(SegmentNo).find(free) else { return Ok(None) };
+            let is_free = |segment: &SegmentNo| sit.get(*segment).valid_map.iter().all(|byte| *byte == 0);
+            // An entry that contradicts itself is no reason to spare a segment that nothing was found in.
+            let is_damaged = |segment: &SegmentNo| {
+                let entry = sit.get(*segment);
+                entry.valid_blocks() != msb::count(&entry.valid_map) || entry.log_type().is_none()
+            };
+            let unused = || sit.segments().map(SegmentNo).filter(unused);
+            let Some(segment) = unused().find(is_free).or_else(|| unused().find(is_damaged)) else { return Ok(None) };
             state.own.push(OwnSegment { segment, log, next: 0 });
             state.own.len() - 1
         }

@@ -49,6 +49,10 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
         let is_dir = *file_type == FileType::Directory;
         (!is_dir, is_dir && all.contains(&parent.0), nid.0)
     });
+    if lost.is_empty() && nameless.is_empty() {
+        return Ok(());
+    }
+    let links_before = walk.state.inodes.clone();
     let mut found = Shelf { directory: None, made: 0 };
     for ino in nameless {
         let Some(node) = walk.peek(ino)? else { continue };
@@ -73,12 +77,13 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
         walk.run()?;
         let named = name(&mut walk, ino, file_type, &place)?;
         debug_assert!(named, "a place was found for it");
-        // It, and what is below it.
-        for nid in std::mem::take(&mut walk.entered) {
-            let links = walk.state.inodes.get(&nid.0).copied();
-            if let Some(links) = links.filter(|_| !walk.state.directories.contains_key(&nid.0)) {
-                walk.set_links(nid, links)?;
-            }
+    }
+    // Entries of a lost directory may be further names of files that were found before it.
+    let changed = |(ino, links): (&u32, &u32)| (links_before.get(ino) != Some(links)).then_some((Nid(*ino), *links));
+    let changed: Vec<(Nid, u32)> = walk.state.inodes.iter().filter_map(changed).collect();
+    for (ino, links) in changed {
+        if !walk.state.directories.contains_key(&ino.0) {
+            walk.set_links(ino, links)?;
         }
     }
     Ok(())

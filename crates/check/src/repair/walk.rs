@@ -31,8 +31,6 @@ pub(super) struct Walk<'w> {
     pub(super) tables: &'w mut Tables,
     pub(super) state: &'w mut State,
     pub(super) pending: VecDeque<(Nid, Role)>,
-    /// Inodes in the order in which they were entered.
-    pub(super) entered: Vec<Nid>,
 }
 
 /// Walks everything that is reachable.
@@ -63,7 +61,7 @@ type EachChild<'e, W> = dyn FnMut(&mut W, Nid, u32, Box<NodeBlock>) -> Result<()
 
 impl<'w> Walk<'w> {
     pub(super) fn new(overlay: &'w Overlay, tables: &'w mut Tables, state: &'w mut State) -> Walk<'w> {
-        Walk { overlay, tables, state, pending: VecDeque::new(), entered: Vec::new() }
+        Walk { overlay, tables, state, pending: VecDeque::new() }
     }
 
     /// Puts an inode on the list of those to be walked; tells whether there is one, and it was not there before.
@@ -73,7 +71,6 @@ impl<'w> Walk<'w> {
             return Ok(false);
         }
         self.state.inodes.insert(ino.0, 0);
-        self.entered.push(ino);
         self.pending.push_back((ino, role));
         Ok(true)
     }
