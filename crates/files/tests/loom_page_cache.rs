@@ -4,6 +4,7 @@
 //! ```text
 //! mutant: cached_size_ahead_of_data, killed by: a_file_grows_while_it_is_synced
 //! mutant: cached_written_back_beside_itself, killed by: two_syncs_write_one_page_back
+//! mutant: cached_page_outlives_a_range, killed by: a_durable_write_becomes_a_checkpoint_beside_a_cached_one
 //! mutant: cached_edge_left_to_a_clean_page, killed by: a_part_of_a_page_is_written_while_pages_are_evicted
 //! ```
 #![cfg(loom)]
@@ -111,6 +112,34 @@ fn two_syncs_write_one_page_back() {
         let again = small.again();
         assert_eq!(again.used(), used);
         assert!(read(&again.fs, "/file") == [3; BLOCK]);
+    });
+}
+
+/// A durable write of the first half of a block becomes a checkpoint, since the file has two names; the second half is
+/// written into the page cache meanwhile. Both are there, in memory and on the device.
+#[test]
+fn a_durable_write_becomes_a_checkpoint_beside_a_cached_one() {
+    file();
+    let setup = || {
+        let small = open();
+        small.fs.link("/file", "/again").unwrap();
+        // Its page is in the cache.
+        assert!(read(&small.fs, "/file") == [1; BLOCK]);
+        small
+    };
+    const HALF: usize = BLOCK / 2;
+    model::large("a_durable_write_becomes_a_checkpoint_beside_a_cached_one", 1, setup, |small| {
+        let other = Arc::clone(&small.fs);
+        let thread = model::spawn(move || {
+            other.open_file("/again").unwrap().write_at(&[3; HALF], HALF as u64).unwrap();
+        });
+        small.fs.open_file("/file").unwrap().write_durable(&[2; HALF], 0).unwrap();
+        thread.join().unwrap();
+        model::judge();
+        let both = [[2; HALF], [3; HALF]].concat();
+        assert!(read(&small.fs, "/file") == both, "in memory");
+        let again = small.again();
+        assert!(read(&again.fs, "/file") == both, "on the device");
     });
 }
 
