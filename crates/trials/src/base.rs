@@ -41,7 +41,7 @@ pub enum BaseKind {
     /// The plain one with large directories: `/D` has three levels of its hash table, `/E` is about to leave its inode,
     /// `/F` to get its second level.
     Broad,
-    /// The plain one on three devices ([`DEVICES`]), with the metadata and a few segments of the main area on the
+    /// The wide one on three devices ([`DEVICES`]), with the metadata and a few segments of the main area on the
     /// first.
     Several,
     /// The plain one with a journal for its syncs on a device of its own.
@@ -220,11 +220,14 @@ impl Base {
         match kind {
             BaseKind::Plain
             | BaseKind::Checksums
-            | BaseKind::Several
             | BaseKind::Journaled
             | BaseKind::DataJournaled
             | BaseKind::LineJournaled => {}
-            BaseKind::Wide | BaseKind::Cached | BaseKind::WideJournaled | BaseKind::WideDataJournaled => lanes(&fs)?,
+            BaseKind::Wide
+            | BaseKind::Several
+            | BaseKind::Cached
+            | BaseKind::WideJournaled
+            | BaseKind::WideDataJournaled => lanes(&fs)?,
             BaseKind::Tight => {
                 lanes(&fs)?;
                 fill_with_holes(&fs)?;

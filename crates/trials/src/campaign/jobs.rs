@@ -216,7 +216,11 @@ impl Class {
                 1 => Workload::Random(BaseKind::FullJournaled, seed),
                 _ => Workload::Random(BaseKind::Full, seed),
             }),
-            Class::Several => seeds(&|seed| Workload::Random(BaseKind::Several, seed)),
+            Class::Several => seeds(&|seed| match seed % 8 {
+                7 => Workload::Shared(BaseKind::Several, seed),
+                6 => Workload::Threads(BaseKind::Several, seed),
+                _ => Workload::Random(BaseKind::Several, seed),
+            }),
             Class::Journaled => seeds(&|seed| match seed % 4 {
                 3 => Workload::Threads(BaseKind::WideJournaled, seed),
                 _ => Workload::Random(BaseKind::Journaled, seed),
@@ -233,6 +237,7 @@ impl Class {
             Class::Zoned => {
                 let kinds = [BaseKind::Zoned, BaseKind::ZonedInPart];
                 seeds(&|seed| match seed % 8 {
+                    4 => Workload::Shared(kinds[seed as usize / 8 % 2], seed),
                     5.. => Workload::Threads(kinds[seed as usize % 2], seed),
                     _ => Workload::Random(kinds[seed as usize % 2], seed),
                 })
