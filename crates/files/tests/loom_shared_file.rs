@@ -1,8 +1,9 @@
-//! Models of a large file that several write: the node that a processor used last (`volume/src/recent_nodes.rs`), and
+//! Models of a file that several write: blocks behind its end, the node that a processor used last (`volume/src/recent_nodes.rs`), and
 //! times that change with a write if somebody has looked at them (`files/src/times.rs`).
 //!
 //! ```text
 //! mutant: recent_node_was_removed, killed by: a_node_is_used_again_until_it_is_removed
+//! mutant: blocks_behind_an_end_without_a_word, killed by: blocks_are_reserved_behind_the_end_beside_a_sync
 //! mutant: look_is_not_noted, killed by: two_looks_tell_of_a_write_between_them
 //! ```
 #![cfg(loom)]
@@ -12,10 +13,11 @@ mod loom_common;
 
 use std::sync::OnceLock;
 
-use f2fs_files::File;
+use f2fs_device_test::RecordingDevice;
+use f2fs_files::{AllocateFlags, File, FileSystem};
 use f2fs_sync::{Arc, model};
 use f2fs_volume::models::Image;
-use loom_common::{BLOCK, Small, image};
+use loom_common::{BLOCK, LateDevice, Small, image, options};
 
 /// Its slot is in a node of its own.
 const FAR: u64 = 1000;
@@ -82,4 +84,41 @@ fn two_looks_tell_of_a_write_between_them() {
         assert!(found == 3 || first != second, "the file changed, and its times did not");
         drop(small);
     });
+}
+
+/// Blocks are reserved behind the end of a file while it is synced: what roll-forward makes of the file has the old size
+/// or the new one, however far the reservation was.
+#[test]
+fn blocks_are_reserved_behind_the_end_beside_a_sync() {
+    const END: u64 = 3 * BLOCK as u64 - 100;
+    for keep_size in [true, false] {
+        static IMAGE: OnceLock<Image> = OnceLock::new();
+        let one =
+            || image(|fs| assert_eq!(fs.create_file("/file", 0o644).unwrap().write_at(&[1; BLOCK], 0).unwrap(), BLOCK));
+        IMAGE.get_or_init(one);
+        let setup = move || {
+            let device = Arc::new(RecordingDevice::new(IMAGE.get_or_init(one).device().snapshot()));
+            let fs = FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap();
+            // From the first checkpoint on, syncs need none.
+            fs.checkpoint().unwrap();
+            (device, Arc::new(fs))
+        };
+        let name = "blocks_are_reserved_behind_the_end_beside_a_sync";
+        model::large(name, 1, setup, move |(device, fs)| {
+            let other = Arc::clone(&fs);
+            let thread = model::spawn(move || {
+                let flags = AllocateFlags::NONE.keep_size(keep_size);
+                other.open_file("/file").unwrap().allocate(2 * BLOCK as u64, END - 2 * BLOCK as u64, flags).unwrap();
+            });
+            let file = fs.open_file("/file").unwrap();
+            file.write_at(&[2; BLOCK], 0).unwrap();
+            file.sync_all().unwrap();
+            let then = device.position();
+            thread.join().unwrap();
+            model::judge();
+            let small = Small::on(Arc::new(device.log().image_at(then, |_, _| false)));
+            let size = small.fs.metadata("/file").unwrap().size;
+            assert!(size == BLOCK as u64 || !keep_size && size == END, "a size of {size} bytes");
+        });
+    }
 }

@@ -155,10 +155,10 @@ impl Op {
                 let file = fs.open_file(path)?;
                 file.set_len(*size).map(|()| made(file.ino()))
             }
-            Op::Allocate(path, offset, len, keep) => fs
-                .open_file(path)?
-                .allocate(*offset, *len, AllocateFlags::NONE.keep_size(*keep))
-                .map(|()| Done::default()),
+            Op::Allocate(path, offset, len, keep) => {
+                let file = fs.open_file(path)?;
+                file.allocate(*offset, *len, AllocateFlags::NONE.keep_size(*keep)).map(|()| made(file.ino()))
+            }
             Op::Punch(path, offset, len) => {
                 let file = fs.open_file(path)?;
                 file.punch_hole(*offset, *len).map(|()| made(file.ino()))
@@ -275,6 +275,7 @@ impl Op {
         match self {
             Op::Write(path, ..) | Op::WriteDurable(path, ..) | Op::Truncate(path, _) | Op::Sync(path) => Some(path),
             Op::Punch(path, ..) | Op::Zero(path, ..) | Op::Append(path, _) | Op::Link(path, _) => Some(path),
+            Op::Allocate(path, ..) => Some(path),
             _ => None,
         }
     }
@@ -287,6 +288,7 @@ impl Op {
             Op::WriteDurable(_, offset, len) => Op::WriteDurable(path, offset, len),
             Op::Append(_, len) => Op::Append(path, len),
             Op::Link(_, to) => Op::Link(path, to),
+            Op::Allocate(_, offset, len, keep) => Op::Allocate(path, offset, len, keep),
             Op::Truncate(_, size) => Op::Truncate(path, size),
             Op::Punch(_, offset, len) => Op::Punch(path, offset, len),
             Op::Zero(_, offset, len, keep) => Op::Zero(path, offset, len, keep),

@@ -2,13 +2,16 @@
 //!
 //! All of a range is reserved, or nothing: where space may be short, missing blocks are counted before. If others take
 //! the space meanwhile, blocks that were reserved until it ran out are given back. Ranges are long, so this takes
-//! several operations, and checkpoints between them have a part of the range; what a crash leaves behind the end of a
-//! file goes with the next change of its size.
+//! several operations, and checkpoints and syncs between them have a part of the range; what a crash leaves behind the end
+//! of a file goes with the next change of its size.
+//!
+//! Roll-forward lets a file reach over all of its blocks, as in Linux, unless its inode says that there are some behind
+//! its end. So the inode says that before there are any ([`FileData::begin_behind_end`]).
 
-use f2fs_format::inode::advise;
+use f2fs_format::inode::{Inode as RawInode, advise};
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::{BLOCK_BYTES, BlockAddr};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, protocol_step};
 use f2fs_volume::tree::{add_blocks, ensure_slot, find_slot, missing};
 use f2fs_volume::{Change, Op, VolumeError};
 
@@ -33,6 +36,13 @@ impl Reserved {
     }
 }
 
+/// There is nothing behind the end of a file but what was there before.
+pub(crate) fn end_behind_end(raw: &mut RawInode, was_kept: bool) {
+    if !was_kept {
+        raw.i_advise &= !advise::KEEP_SIZE;
+    }
+}
+
 impl FileData<'_> {
     /// Reserves blocks for a range, so that writing it later does not fail for lack of space. A hole goes on to read as
     /// zeros as before.
@@ -51,6 +61,7 @@ impl FileData<'_> {
         if content.is_inline() {
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
+        let was_kept = self.begin_behind_end(inode, content, end)?;
         let mut reserved = Reserved::default();
         let mut block = first;
         while block <= last {
@@ -58,7 +69,11 @@ impl FileData<'_> {
                 Ok(blocks) => block += blocks,
                 Err(error) => {
                     let first_behind = content.size().div_ceil(BLOCK_BYTES).max(offset.div_ceil(BLOCK_BYTES));
-                    self.give_back(inode, content, &reserved, tail.then_some(first_behind))?;
+                    self.give_back(inode, content, &reserved, tail.then_some(first_behind).filter(|_| !was_kept))?;
+                    self.change(|op| {
+                        end_behind_end(inode.node.write(op).inode_mut(), was_kept);
+                        Ok(())
+                    })?;
                     return Err(error);
                 }
             }
@@ -66,12 +81,11 @@ impl FileData<'_> {
         self.change(|op| {
             let mut node = inode.node.write(op);
             let raw = node.inode_mut();
-            if keep_size {
-                if end > content.size() {
-                    raw.i_advise |= advise::KEEP_SIZE;
+            if !keep_size {
+                if end > raw.i_size.get() {
+                    content.grow(raw, end);
                 }
-            } else if end > raw.i_size.get() {
-                content.grow(raw, end);
+                end_behind_end(raw, was_kept);
             }
             // As in Linux (`f2fs_fallocate`), also where nothing was missing.
             let now = self.now();
@@ -79,6 +93,20 @@ impl FileData<'_> {
             stat::set_changed(raw, now);
             Ok(())
         })
+    }
+
+    /// Says in the inode that blocks are reserved behind its end, if a range that ends at `end` has some; whether it said
+    /// so before.
+    pub(crate) fn begin_behind_end(&self, inode: &Inode, content: &Content, end: u64) -> Result<bool, FsError> {
+        let was_kept = inode.node.read().inode().i_advise & advise::KEEP_SIZE != 0;
+        if !was_kept && end > content.size() {
+            self.change(|op| {
+                let keep = || inode.node.write(op).inode_mut().i_advise |= advise::KEEP_SIZE;
+                protocol_step!("blocks_behind_an_end_without_a_word", keep());
+                Ok(())
+            })?;
+        }
+        Ok(was_kept)
     }
 
     /// Refuses a range that does not fit, before anything is done for it. The count is exact, but others may take the
@@ -131,7 +159,7 @@ impl FileData<'_> {
         Ok(here)
     }
 
-    /// Turns reserved blocks back into holes; from block `behind` on, where nothing else can be, with the nodes. Others
+    /// Turns reserved blocks back into holes; from block `behind` on, where nothing else is, with the nodes. Others
     /// stay: they may lead to blocks of writers beside the range.
     fn give_back(
         &self,
@@ -140,9 +168,6 @@ impl FileData<'_> {
         reserved: &Reserved,
         behind: Option<u64>,
     ) -> Result<(), FsError> {
-        // Blocks that were reserved behind the end before stay.
-        let kept = inode.node.read().inode().i_advise & advise::KEEP_SIZE != 0;
-        let behind = behind.filter(|_| !kept);
         if let Some(behind) = behind {
             while self.change(|op| truncate_step(op, &inode.node, behind))? == Progress::More {}
         }

@@ -30,6 +30,7 @@ use f2fs_volume::{Change, Next, Op, Piece};
 use crate::FsError;
 use crate::content::Content;
 use crate::file_data::FileData;
+use crate::file_data::allocate::end_behind_end;
 use crate::inode::Inode;
 use crate::stat;
 
@@ -93,13 +94,13 @@ impl FileData<'_> {
         if content.is_inline() {
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
+        let was_kept = self.begin_behind_end(inode, content, end)?;
         self.zero(inode, content, offset..end, Become::Reserved, |raw| {
-            if end > content.size().min(raw.i_size.get()) {
-                if keep_size {
-                    raw.i_advise |= f2fs_format::inode::advise::KEEP_SIZE;
-                } else {
+            if !keep_size {
+                if end > content.size().min(raw.i_size.get()) {
                     content.grow(raw, end);
                 }
+                end_behind_end(raw, was_kept);
             }
         })
     }

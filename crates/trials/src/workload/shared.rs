@@ -84,6 +84,11 @@ impl Sharing {
             9 if self.links => Op::Link(name, of(random, &others)),
             10 if self.links => Op::Exchange(name, file),
             11 if self.links => Op::Replace(name, 5000),
+            3 if self.links => match random.below(3) {
+                0 => Op::Punch(file, offset, len as u64),
+                1 => Op::Zero(file, offset, len as u64, random.chance(2)),
+                _ => Op::Allocate(file, offset, len as u64, random.chance(2)),
+            },
             4 if self.links => Op::Append(file, len),
             17 if self.links => Op::Append(name, len),
             18 if self.links => Op::SyncDir("/A".to_owned()),
