@@ -114,9 +114,17 @@ struct Record {
     content: Vec<u8>,
 }
 
-fn number<const N: usize>(from: &mut impl Read) -> Result<[u8; N], io::Error> {
+/// The next bytes of the backup, of this record.
+fn fill(from: &mut impl Read, bytes: &mut [u8], record: u64) -> Result<(), BackupError> {
+    from.read_exact(bytes).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => BackupError::Damaged { what: "it ends there", record },
+        _ => error.into(),
+    })
+}
+
+fn number<const N: usize>(from: &mut impl Read, record: u64) -> Result<[u8; N], BackupError> {
     let mut bytes = [0; N];
-    from.read_exact(&mut bytes)?;
+    fill(from, &mut bytes, record)?;
     Ok(bytes)
 }
 
@@ -128,8 +136,8 @@ fn number<const N: usize>(from: &mut impl Read) -> Result<[u8; N], io::Error> {
 pub fn undo(device: &dyn BlockDevice, mut from: impl Read) -> Result<Undone, BackupError> {
     let _claim = device.claims().exclusive(CLAIMANT)?;
     let damaged = |what, record| BackupError::Damaged { what, record };
-    let head: [u8; 24] = number(&mut from)?;
-    let stored = u32::from_le_bytes(number(&mut from)?);
+    let head: [u8; 24] = number(&mut from, 0)?;
+    let stored = u32::from_le_bytes(number(&mut from, 0)?);
     if head[..8] != MAGIC || crc::checksum(&head) != stored {
         return Err(damaged("the head", 0));
     }
@@ -140,11 +148,11 @@ pub fn undo(device: &dyn BlockDevice, mut from: impl Read) -> Result<Undone, Bac
     }
     let mut records = Vec::new();
     for index in 0..count {
-        let block = u64::from_le_bytes(number(&mut from)?);
-        let new = u32::from_le_bytes(number(&mut from)?);
-        let old = u32::from_le_bytes(number(&mut from)?);
+        let block = u64::from_le_bytes(number(&mut from, index)?);
+        let new = u32::from_le_bytes(number(&mut from, index)?);
+        let old = u32::from_le_bytes(number(&mut from, index)?);
         let mut content = vec![0; BLOCK_SIZE];
-        from.read_exact(&mut content)?;
+        fill(&mut from, &mut content, index)?;
         if sum(&content) != old || block >= blocks {
             return Err(damaged("a block", index));
         }
