@@ -6,6 +6,7 @@ use crate::core::Core;
 
 pub(crate) mod allocate;
 mod append;
+mod behind_end;
 pub(crate) mod block_map;
 pub(crate) mod cached;
 pub(crate) mod copy_range;

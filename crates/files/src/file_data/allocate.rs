@@ -4,20 +4,17 @@
 //! the space meanwhile, blocks that were reserved until it ran out are given back. Ranges are long, so this takes
 //! several operations, and checkpoints and syncs between them have a part of the range; what a crash leaves behind the end
 //! of a file goes with the next change of its size.
-//!
-//! Roll-forward lets a file reach over all of its blocks, as in Linux, unless its inode says that there are some behind
-//! its end. So the inode says that before there are any ([`FileData::begin_behind_end`]).
 
-use f2fs_format::inode::{Inode as RawInode, advise};
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::{BLOCK_BYTES, BlockAddr};
-use f2fs_sync::{Arc, protocol_step};
+use f2fs_sync::Arc;
 use f2fs_volume::tree::{add_blocks, ensure_slot, find_slot, missing};
 use f2fs_volume::{Change, Op, VolumeError};
 
 use crate::FsError;
 use crate::content::Content;
 use crate::file_data::FileData;
+use crate::file_data::behind_end::end_behind_end;
 use crate::file_data::zeroing::range_end;
 use crate::inode::Inode;
 use crate::stat;
@@ -33,13 +30,6 @@ impl Reserved {
             Some((first, len)) if *first + *len == block => *len += 1,
             _ => self.0.push((block, 1)),
         }
-    }
-}
-
-/// There is nothing behind the end of a file but what was there before.
-pub(crate) fn end_behind_end(raw: &mut RawInode, was_kept: bool) {
-    if !was_kept {
-        raw.i_advise &= !advise::KEEP_SIZE;
     }
 }
 
@@ -93,20 +83,6 @@ impl FileData<'_> {
             stat::set_changed(raw, now);
             Ok(())
         })
-    }
-
-    /// Says in the inode that blocks are reserved behind its end, if a range that ends at `end` has some; whether it said
-    /// so before.
-    pub(crate) fn begin_behind_end(&self, inode: &Inode, content: &Content, end: u64) -> Result<bool, FsError> {
-        let was_kept = inode.node.read().inode().i_advise & advise::KEEP_SIZE != 0;
-        if !was_kept && end > content.size() {
-            self.change(|op| {
-                let keep = || inode.node.write(op).inode_mut().i_advise |= advise::KEEP_SIZE;
-                protocol_step!("blocks_behind_an_end_without_a_word", keep());
-                Ok(())
-            })?;
-        }
-        Ok(was_kept)
     }
 
     /// Refuses a range that does not fit, before anything is done for it. The count is exact, but others may take the

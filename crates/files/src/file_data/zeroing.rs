@@ -30,7 +30,7 @@ use f2fs_volume::{Change, Next, Op, Piece};
 use crate::FsError;
 use crate::content::Content;
 use crate::file_data::FileData;
-use crate::file_data::allocate::end_behind_end;
+use crate::file_data::behind_end::end_behind_end;
 use crate::inode::Inode;
 use crate::stat;
 
