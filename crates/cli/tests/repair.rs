@@ -388,6 +388,21 @@ fn room_is_found_where_no_segment_counts_as_free() {
     assert_eq!(place.ino(&names[0]), place.ino(&names[1]));
 }
 
+/// Data where an inode was: the table and the summary still say that it is one, and nothing in it does.
+#[test]
+fn data_in_the_place_of_an_inode_is_no_file() {
+    let place = Place::new();
+    place.edit_inode(place.ino("/kept"), |node| {
+        let mut data = [0; BLOCK];
+        data.iter_mut().zip(0u32..).for_each(|(byte, at)| *byte = (at.wrapping_mul(2_654_435_761) >> 24) as u8);
+        *node = *NodeBlock::read(&data);
+    });
+    let (said, _) = place.code(&["check", "--repair"], &[], 1);
+    place.sound();
+    assert_eq!(place.ok(&["ls"], &["/"]), "docs\nlost+found\nother\n", "{said}");
+    assert_eq!(place.ok(&["ls"], &["/lost+found"]), "", "{said}");
+}
+
 /// More files than fit into the inode of a directory, or of all the directories that a root has room for in its own.
 #[test]
 fn directories_grow_for_what_comes_back() {

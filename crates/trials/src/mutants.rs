@@ -57,7 +57,6 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
     ("directory_depth_left_out", "a checkpoint does not write how many levels a directory has", Class::Broad),
     ("write_ignores_overlap", "a write does not wait for another to the same blocks", Class::Shared),
     ("create_without_its_stripe", "a name is made without its lock", Class::Shared),
-    ("journal_asks_for_room_once", "syncs of files that are in the journal do not ask for room", Class::Full),
     ("journal_flush_of_data", "a record is written before the data that it names is durable", Class::Journaled),
     (
         "journal_taken_back_before_checkpoint",

@@ -107,7 +107,7 @@ impl<'w> Walk<'w> {
                 (true, true, true) => return Ok(Some((addr, node, true))),
                 (_, true, true) => return Ok(Some((addr, node, false))),
                 (true, true, false) => return Ok(Some((addr, node, false))),
-                (true, false, _) if owner == nid && !self.is_of_another(addr, &node) => {
+                (true, false, _) if owner == nid && !self.is_of_another(addr, &node) && self.may_be_node(&node) => {
                     return Ok(Some((addr, node, false)));
                 }
                 _ => {}
@@ -126,6 +126,13 @@ impl<'w> Walk<'w> {
     /// Whether a node's footer names another node that the NAT and the summary know at this place.
     fn is_of_another(&self, addr: BlockAddr, node: &NodeBlock) -> bool {
         self.tables.nat.get(node.nid()).block_addr.get() == addr.0 && node.nid().0 > 2
+    }
+
+    /// Whether a block whose footer has another number was a node at all: the footer of each has the place of the next
+    /// one, which hardly ever stands in data. In a block that was cleared nothing is anything.
+    fn may_be_node(&self, node: &NodeBlock) -> bool {
+        let (next, geometry) = (node.footer.next_blkaddr.get(), &self.tables.geometry);
+        next == 0 || (geometry.main_blkaddr.0..=geometry.main_end().0).contains(&next)
     }
 
     /// Takes a node that something refers to, with its entry and footer put right. `None`: there is none, or it belongs

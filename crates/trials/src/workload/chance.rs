@@ -99,6 +99,8 @@ impl Steps {
                 (true, 0 | 1) => Op::Unlink(path),
                 (true, 2) => Op::Truncate(path, 4096),
                 (true, 3) => Op::Create(format!("/large-new-{}", self.names)),
+                // What is in the journal already is synced again, with more.
+                (true, 4) if self.kind == BaseKind::FullJournaled => Op::Sync(path),
                 (true, 4) => Op::Clean,
                 // Not a whole segment: the next one is written in two parts.
                 (true, _) if self.appends => Op::Append(path, (2 << 20) - (64 << 10)),
