@@ -99,6 +99,14 @@ pub(crate) fn journal_left(image: &Path) -> Option<String> {
     FileSystem::open(device(image, Access::Check).ok()?, options).ok()?.missing_journal().ok()?
 }
 
+/// How many files were synced after the last checkpoint of a volume; 0 without `recovery`. `None` if the volume does not
+/// open so. Nothing is printed.
+pub(crate) fn synced_files(image: &Path, recovery: bool) -> Option<u64> {
+    let mut options = Options::new().volume(VolumeOptions::new().read_only(true).recovery(recovery));
+    options.without_journal = medium::without_journal();
+    Some(FileSystem::open(device(image, Access::Check).ok()?, options).ok()?.recovered().files)
+}
+
 fn open_on(
     image: &Path,
     access: Access,

@@ -31,6 +31,7 @@
 mod crash;
 mod cut;
 mod fault;
+mod flushed;
 mod held;
 mod late;
 mod logging;
@@ -47,6 +48,7 @@ mod write_log;
 pub use crash::{CrashLog, Event, Replay};
 pub use cut::{Cut, CutPlan, ParseCutError, Tear};
 pub use fault::{Fault, FaultDevice, FaultRule, ParseFaultError};
+pub use flushed::FlushedDevice;
 pub use held::HeldDevice;
 pub use late::LateDevice;
 pub use logging::LoggingDevice;

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ThreadId};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, MemoryDevice, Request, Ticket};
-use f2fs_device_test::Random;
+use f2fs_device::MemoryDevice;
+use f2fs_device_test::{FlushedDevice, Random};
 use f2fs_files::{FileSystem, FlusherOptions, Options};
 use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
@@ -146,45 +146,26 @@ fn failing_creations_write_nothing() {
     assert_eq!(fs.write_stat().checkpoints, before);
 }
 
-/// Notes whether a thread flushed.
-#[derive(Debug)]
-struct Flushes {
-    inner: Arc<MemoryDevice>,
-    of: ThreadId,
-    seen: AtomicBool,
-}
-
-impl BlockDevice for Flushes {
-    fn info(&self) -> &DeviceInfo {
-        self.inner.info()
-    }
-
-    fn claims(&self) -> &Claims {
-        self.inner.claims()
-    }
-
-    fn submit(&self, requests: Vec<Request>) -> Ticket {
-        self.inner.submit(requests)
-    }
-
-    fn flush(&self) -> Result<(), DeviceError> {
-        if thread::current().id() == self.of {
-            self.seen.store(true, Ordering::Relaxed);
-        }
-        self.inner.flush()
-    }
-}
-
 /// With a flusher operations write no checkpoint, as long as there is room; without it they do.
 #[test]
 fn a_flusher_writes_the_checkpoints() {
     let memory = formatted(256, &FormatOptions::default());
-    let device = Arc::new(Flushes { inner: memory.clone(), of: thread::current().id(), seen: AtomicBool::new(false) });
+    // Whether this thread flushed.
+    let (seen, this) = (Arc::new(AtomicBool::new(false)), thread::current().id());
+    let device = {
+        let seen = seen.clone();
+        let note = move || {
+            if thread::current().id() == this {
+                seen.store(true, Ordering::Relaxed);
+            }
+        };
+        Arc::new(FlushedDevice::new(memory.clone(), note))
+    };
     let options = Options::new().volume(VolumeOptions::new().dirty_nodes(2000));
     let fs = FileSystem::open(device.clone(), options).unwrap();
     // What wakes it are the operations.
     let flusher = fs.start_flusher(FlusherOptions::default().interval(Duration::from_secs(3600)));
-    device.seen.store(false, Ordering::Relaxed);
+    seen.store(false, Ordering::Relaxed);
     let before = fs.statfs().written.checkpoints;
     let end = Instant::now() + Duration::from_secs(60);
     for number in 0.. {
@@ -199,12 +180,12 @@ fn a_flusher_writes_the_checkpoints() {
             thread::sleep(Duration::from_millis(1));
         }
     }
-    assert!(!device.seen.load(Ordering::Relaxed), "an operation wrote a checkpoint");
+    assert!(!seen.load(Ordering::Relaxed), "an operation wrote a checkpoint");
     drop(flusher);
     for number in 0..3000 {
         fs.create_file(format!("/more-{number}"), 0o644).unwrap();
     }
-    assert!(device.seen.load(Ordering::Relaxed), "nobody wrote one");
+    assert!(seen.load(Ordering::Relaxed), "nobody wrote one");
     fs.close().unwrap();
     assert_clean(&memory);
 }

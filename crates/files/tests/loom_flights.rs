@@ -20,7 +20,7 @@ use f2fs_files::{FileSystem, Pace};
 use f2fs_format::node::NodeBlock;
 use f2fs_sync::{Arc, model};
 use f2fs_volume::models::Image;
-use loom_common::{BLOCK, LateDevice, Small, image, options, read};
+use loom_common::{BLOCK, LateDevice, Small, image, options, read, recorded};
 
 /// `/file` with 4 blocks.
 fn file() -> &'static Image {
@@ -124,12 +124,7 @@ fn two_files() -> &'static Image {
 #[test]
 fn two_files_are_made_durable() {
     two_files();
-    let setup = || {
-        let device = Arc::new(RecordingDevice::new(two_files().device().snapshot()));
-        let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap());
-        fs.checkpoint().unwrap();
-        (device, fs)
-    };
+    let setup = || recorded(two_files(), options());
     model::large("two_files_are_made_durable", 1, setup, |(device, fs)| {
         let durable = |fs: &FileSystem, path: &str, blocks: usize, device: &RecordingDevice| {
             fs.open_file(path).unwrap().write_durable(&vec![2; blocks * BLOCK], 0).unwrap();

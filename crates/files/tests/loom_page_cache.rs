@@ -5,6 +5,7 @@
 //! mutant: cached_size_ahead_of_data, killed by: a_file_grows_while_it_is_synced
 //! mutant: cached_written_back_beside_itself, killed by: two_syncs_write_one_page_back
 //! mutant: cached_page_outlives_a_range, killed by: a_durable_write_becomes_a_checkpoint_beside_a_cached_one
+//! mutant: word_of_blocks_taken_from_others, killed by: two_reserve_blocks_behind_the_end
 //! mutant: cached_edge_left_to_a_clean_page, killed by: a_part_of_a_page_is_written_while_pages_are_evicted
 //! ```
 #![cfg(loom)]
@@ -15,11 +16,10 @@ mod loom_common;
 use std::sync::OnceLock;
 
 use f2fs_device::MemoryDevice;
-use f2fs_device_test::RecordingDevice;
-use f2fs_files::{FileSystem, Options};
+use f2fs_files::{AllocateFlags, FileSystem, Options};
 use f2fs_sync::{Arc, model};
 use f2fs_volume::models::Image;
-use loom_common::{BLOCK, LateDevice, Small, image, options, read};
+use loom_common::{BLOCK, LateDevice, Small, image, options, read, recorded};
 
 /// A page cache of 16 pages.
 fn cached() -> Options {
@@ -63,14 +63,8 @@ fn open() -> Small {
 /// Whatever a sync finds of a write beside it: the size that it makes durable has its data.
 #[test]
 fn a_file_grows_while_it_is_synced() {
-    let setup = || {
-        let device = Arc::new(RecordingDevice::new(file().device().snapshot()));
-        let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), cached()).unwrap());
-        // From the first checkpoint on, syncs need none.
-        fs.checkpoint().unwrap();
-        (device, fs)
-    };
     file();
+    let setup = || recorded(file(), cached());
     model::large("a_file_grows_while_it_is_synced", 1, setup, |(device, fs)| {
         let other = Arc::clone(&fs);
         let thread = model::spawn(move || {
@@ -140,6 +134,31 @@ fn a_durable_write_becomes_a_checkpoint_beside_a_cached_one() {
         assert!(read(&small.fs, "/file") == both, "in memory");
         let again = small.again();
         assert!(read(&again.fs, "/file") == both, "on the device");
+    });
+}
+
+/// Blocks are reserved in front of a page that waits, and so behind the end that the inode knows, while others are reserved
+/// behind the end of the file: those are no part of the file after a power cut.
+#[test]
+fn two_reserve_blocks_behind_the_end() {
+    file();
+    let setup = || {
+        let (device, fs) = recorded(file(), cached());
+        fs.open_file("/file").unwrap().write_at(&[2; BLOCK], 4 * BLOCK as u64).unwrap();
+        (device, fs)
+    };
+    model::large("two_reserve_blocks_behind_the_end", 1, setup, |(device, fs)| {
+        let reserve = |fs: &FileSystem, block: u64, flags| {
+            fs.open_file("/file").unwrap().allocate(block * BLOCK as u64, BLOCK as u64, flags).unwrap();
+        };
+        let other = Arc::clone(&fs);
+        let thread = model::spawn(move || reserve(&other, 8, AllocateFlags::KEEP_SIZE));
+        reserve(&fs, 2, AllocateFlags::NONE);
+        thread.join().unwrap();
+        model::judge();
+        fs.open_file("/file").unwrap().sync_all().unwrap();
+        let small = left(device.log().image_at(device.position(), |_, _| false));
+        assert_eq!(small.fs.metadata("/file").unwrap().size, 5 * BLOCK as u64, "its size");
     });
 }
 

@@ -13,11 +13,10 @@ mod loom_common;
 
 use std::sync::OnceLock;
 
-use f2fs_device_test::RecordingDevice;
-use f2fs_files::{AllocateFlags, File, FileSystem};
+use f2fs_files::{AllocateFlags, File};
 use f2fs_sync::{Arc, model};
 use f2fs_volume::models::Image;
-use loom_common::{BLOCK, LateDevice, Small, image, options};
+use loom_common::{BLOCK, Small, image, options, recorded};
 
 /// Its slot is in a node of its own.
 const FAR: u64 = 1000;
@@ -26,6 +25,16 @@ const FAR: u64 = 1000;
 fn image_of_one() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| image(|fs| write(&fs.create_file("/file", 0o644).unwrap(), 1)))
+}
+
+/// `/file` is one block long.
+fn short_file() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        image(|fs| {
+            fs.create_file("/file", 0o644).unwrap().write_at(&[1; BLOCK], 0).unwrap();
+        })
+    })
 }
 
 fn write(file: &File, byte: u8) {
@@ -91,18 +100,9 @@ fn two_looks_tell_of_a_write_between_them() {
 #[test]
 fn blocks_are_reserved_behind_the_end_beside_a_sync() {
     const END: u64 = 3 * BLOCK as u64 - 100;
+    short_file();
     for keep_size in [true, false] {
-        static IMAGE: OnceLock<Image> = OnceLock::new();
-        let one =
-            || image(|fs| assert_eq!(fs.create_file("/file", 0o644).unwrap().write_at(&[1; BLOCK], 0).unwrap(), BLOCK));
-        IMAGE.get_or_init(one);
-        let setup = move || {
-            let device = Arc::new(RecordingDevice::new(IMAGE.get_or_init(one).device().snapshot()));
-            let fs = FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap();
-            // From the first checkpoint on, syncs need none.
-            fs.checkpoint().unwrap();
-            (device, Arc::new(fs))
-        };
+        let setup = || recorded(short_file(), options());
         let name = "blocks_are_reserved_behind_the_end_beside_a_sync";
         model::large(name, 1, setup, move |(device, fs)| {
             let other = Arc::clone(&fs);

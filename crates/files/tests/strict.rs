@@ -1,12 +1,10 @@
 //! Syncs in mode `Strict` beside other threads that write to the same file.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, Request, Ticket};
-use f2fs_device_test::RecordingDevice;
+use f2fs_device_test::{FlushedDevice, RecordingDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted};
 use f2fs_volume::format::FormatOptions;
@@ -14,62 +12,36 @@ use f2fs_volume::{FsyncMode, VolumeOptions};
 
 const BLOCK: usize = 4096;
 
-/// Something that is done once, behind the next flush.
 type Then = Box<dyn FnOnce() + Send>;
-
-/// A device behind whose flush something happens before anybody goes on.
-struct ThenDevice {
-    inner: Arc<RecordingDevice>,
-    then: Mutex<Option<Then>>,
-}
-
-impl fmt::Debug for ThenDevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ThenDevice").field("inner", &self.inner).finish_non_exhaustive()
-    }
-}
-
-impl BlockDevice for ThenDevice {
-    fn info(&self) -> &DeviceInfo {
-        self.inner.info()
-    }
-
-    fn claims(&self) -> &Claims {
-        self.inner.claims()
-    }
-
-    fn submit(&self, requests: Vec<Request>) -> Ticket {
-        self.inner.submit(requests)
-    }
-
-    fn flush(&self) -> Result<(), DeviceError> {
-        self.inner.flush()?;
-        let then = self.then.lock().unwrap().take();
-        then.into_iter().for_each(|then| then());
-        Ok(())
-    }
-}
 
 /// Another thread overwrites a synced block right behind the first flush of a sync: a node of that sync does not name a
 /// block that no flush was behind. A cut in front of the second flush leaves the node without what is not durable.
 #[test]
 fn a_block_of_another_thread_is_old_or_new() {
     let inner = Arc::new(RecordingDevice::new(formatted(64, &FormatOptions::default()).snapshot()));
-    let device = Arc::new(ThenDevice { inner: inner.clone(), then: Mutex::new(None) });
+    // Something that is done once, behind the next flush.
+    let then: Arc<Mutex<Option<Then>>> = Arc::default();
+    let device = {
+        let then = then.clone();
+        Arc::new(FlushedDevice::new(inner.clone(), move || {
+            let then = then.lock().unwrap().take();
+            then.into_iter().for_each(|then| then());
+        }))
+    };
     let options = || Options::new().volume(VolumeOptions::new().lanes(1).fsync(FsyncMode::Strict));
-    let fs = Arc::new(FileSystem::open(device.clone(), options()).unwrap());
+    let fs = Arc::new(FileSystem::open(device, options()).unwrap());
     let file = fs.create_file("/file", 0o644).unwrap();
     file.write_at(&[1; 2 * BLOCK], 0).unwrap();
     fs.checkpoint().unwrap();
     inner.restart();
     file.write_at(&[2; BLOCK], 0).unwrap();
     let beside = fs.clone();
-    *device.then.lock().unwrap() = Some(Box::new(move || {
+    *then.lock().unwrap() = Some(Box::new(move || {
         let write = || beside.open_file("/file").unwrap().write_at(&[3; BLOCK], BLOCK as u64).unwrap();
         thread::scope(|scope| scope.spawn(write).join().unwrap());
     }));
     file.sync_all().unwrap();
-    assert!(device.then.lock().unwrap().is_none(), "there was no flush");
+    assert!(then.lock().unwrap().is_none(), "there was no flush");
     let (log, mut cuts) = (inner.log(), 0);
     let mut replay = log.replay();
     while replay.advance().is_some() {

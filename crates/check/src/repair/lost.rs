@@ -60,9 +60,6 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
         let place = found.place_for(&mut walk, ino)?;
         if name(&mut walk, ino, file_type, &place)? {
             walk.state.inodes.insert(ino.0, 1);
-            if file_type != FileType::Directory {
-                walk.set_links(ino, 1)?;
-            }
         }
     }
     for (ino, file_type, _) in lost {

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::check::{CORRUPT, REPAIRED, findings, no_verdict, tell_verdict, unchanged};
 use crate::args::CheckArgs;
 use crate::error::{CliError, Context, say};
-use crate::image::{Access, device, open_with};
+use crate::image::{Access, device, open_with, synced_files};
 use crate::interrupt::guarded;
 use crate::progress;
 
@@ -63,12 +63,11 @@ enum SyncedSince {
 }
 
 fn synced_since(image: &Path) -> SyncedSince {
-    match open_with(image, Access::Read, None).map(|fs| fs.recovered().files) {
-        Ok(0) => SyncedSince::Nothing,
-        Ok(files) => SyncedSince::Files(files),
-        // The same volume without them.
-        Err(_) if open_with(image, Access::ReadCheckpoint, None).is_ok() => SyncedSince::Damaged,
-        Err(_) => SyncedSince::Nothing,
+    match synced_files(image, true) {
+        Some(0) => SyncedSince::Nothing,
+        Some(files) => SyncedSince::Files(files),
+        None if synced_files(image, false).is_some() => SyncedSince::Damaged,
+        None => SyncedSince::Nothing,
     }
 }
 
@@ -135,13 +134,7 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         });
         writeln!(out, "{value:#}")
     } else {
-        let mut lines = Vec::new();
-        if brought_back > 0 {
-            lines.push(format!(
-                "{brought_back} files that were synced after the last checkpoint were brought back first"
-            ));
-        }
-        lines.extend(repair.actions.iter().map(ToString::to_string));
+        let mut lines: Vec<String> = repair.actions.iter().map(ToString::to_string).collect();
         lines.extend(repair.after.findings.iter().map(|finding| format!("left: {finding}")));
         if changed > 0 {
             let (backup, image) = (Quoted::path(&backup), Quoted::path(image));

@@ -14,7 +14,7 @@ use f2fs_volume::{Change, Op, VolumeError};
 use crate::FsError;
 use crate::content::Content;
 use crate::file_data::FileData;
-use crate::file_data::behind_end::end_behind_end;
+use crate::file_data::behind_end::BehindEnd;
 use crate::file_data::zeroing::range_end;
 use crate::inode::Inode;
 use crate::stat;
@@ -51,7 +51,7 @@ impl FileData<'_> {
         if content.is_inline() {
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
-        let was_kept = self.begin_behind_end(inode, content, end)?;
+        let behind_end = self.begin_behind_end(inode, content, end, tail)?;
         let mut reserved = Reserved::default();
         let mut block = first;
         while block <= last {
@@ -59,9 +59,10 @@ impl FileData<'_> {
                 Ok(blocks) => block += blocks,
                 Err(error) => {
                     let first_behind = content.size().div_ceil(BLOCK_BYTES).max(offset.div_ceil(BLOCK_BYTES));
-                    self.give_back(inode, content, &reserved, tail.then_some(first_behind).filter(|_| !was_kept))?;
+                    let behind = (behind_end == BehindEnd::Ends).then_some(first_behind);
+                    self.give_back(inode, content, &reserved, behind)?;
                     self.change(|op| {
-                        end_behind_end(inode.node.write(op).inode_mut(), was_kept);
+                        behind_end.end(inode.node.write(op).inode_mut());
                         Ok(())
                     })?;
                     return Err(error);
@@ -75,7 +76,7 @@ impl FileData<'_> {
                 if end > raw.i_size.get() {
                     content.grow(raw, end);
                 }
-                end_behind_end(raw, was_kept);
+                behind_end.end(raw);
             }
             // As in Linux (`f2fs_fallocate`), also where nothing was missing.
             let now = self.now();

@@ -30,7 +30,6 @@ use f2fs_volume::{Change, Next, Op, Piece};
 use crate::FsError;
 use crate::content::Content;
 use crate::file_data::FileData;
-use crate::file_data::behind_end::end_behind_end;
 use crate::inode::Inode;
 use crate::stat;
 
@@ -87,20 +86,21 @@ impl FileData<'_> {
         let content = self.content(inode);
         let end = range_end(content, offset, len)?;
         self.balance()?;
-        let _range = if end > content.size() { content.lock_from(offset) } else { content.lock_to_write(offset, len) };
+        let tail = end > content.size();
+        let _range = if tail { content.lock_from(offset) } else { content.lock_to_write(offset, len) };
         self.refill_nids();
         let _past = self.past_cache(inode, offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES)?;
         self.require_room(inode, content, offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES)?;
         if content.is_inline() {
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
-        let was_kept = self.begin_behind_end(inode, content, end)?;
+        let behind_end = self.begin_behind_end(inode, content, end, tail)?;
         self.zero(inode, content, offset..end, Become::Reserved, |raw| {
             if !keep_size {
                 if end > content.size().min(raw.i_size.get()) {
                     content.grow(raw, end);
                 }
-                end_behind_end(raw, was_kept);
+                behind_end.end(raw);
             }
         })
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use f2fs_device::MemoryDevice;
 pub(crate) use f2fs_device_test::LateDevice;
+use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Options, Time};
 use f2fs_sync::Arc;
 use f2fs_volume::VolumeOptions;
@@ -73,6 +74,15 @@ impl Small {
         let stat = self.fs.statfs();
         (stat.valid_inodes, stat.valid_nodes, stat.valid_blocks)
     }
+}
+
+/// The file system on an image, on a device that records what comes to it and does it when somebody waits. From its first
+/// checkpoint on, which is written here, syncs need none.
+pub(crate) fn recorded(image: &Image, options: Options) -> (Arc<RecordingDevice>, Arc<FileSystem>) {
+    let device = Arc::new(RecordingDevice::new(image.device().snapshot()));
+    let fs = FileSystem::open(Arc::new(LateDevice::new(device.clone())), options).unwrap();
+    fs.checkpoint().unwrap();
+    (device, Arc::new(fs))
 }
 
 pub(crate) fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
