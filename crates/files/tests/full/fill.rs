@@ -49,9 +49,14 @@ pub(crate) fn assert_content(fs: &FileSystem, path: &str, wanted: &[u8]) {
     assert!(read[..len] == *wanted, "{path}: {len} bytes, {} wanted", wanted.len());
 }
 
-/// Creates files until nothing fits any more. Returns the sizes that they have, with the error.
+/// Creates files in a new directory until nothing fits any more. Returns the sizes that they have, with the error.
 pub(crate) fn fill(fs: &FileSystem, dir: &str, len: impl Fn(u64) -> usize) -> (Vec<usize>, FsError) {
     fs.create_dir(dir, 0o755).unwrap();
+    fill_directory(fs, dir, len)
+}
+
+/// The same in a directory that is there.
+pub(crate) fn fill_directory(fs: &FileSystem, dir: &str, len: impl Fn(u64) -> usize) -> (Vec<usize>, FsError) {
     let mut sizes = Vec::new();
     for name in 0.. {
         let file = match fs.create_file(format!("{dir}/{name}"), 0o644) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use f2fs_files::{FileSystem, Options};
 use f2fs_volume::format::FormatOptions;
 
-use crate::fill::{LIMIT, assert_content, check_round, content, fill, numbers, open, rounds};
+use crate::fill::{LIMIT, assert_content, check_round, content, fill_directory, numbers, open, rounds};
 use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 
 #[test]
@@ -27,8 +27,7 @@ fn eight_threads_until_nothing_fits() {
                                 numbers(&error);
                                 return Vec::new();
                             }
-                            fs.remove_dir(&dir).unwrap();
-                            let (sizes, error) = fill(fs, &dir, |name| 1 + (name as usize * 4001) % 70_000);
+                            let (sizes, error) = fill_directory(fs, &dir, |name| 1 + (name as usize * 4001) % 70_000);
                             numbers(&error);
                             failures.fetch_add(1, Ordering::Relaxed);
                             sizes
