@@ -1,4 +1,4 @@
-//! `f2fs manifest`: the files that it hashes, and those that it leaves unhashed.
+//! `f2fs manifest`: the files that it hashes, those that it leaves unhashed, and those that it cannot read.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -8,6 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use common::{Place, command, fail, formatted, ok, run};
+use f2fs::{FileKind, FileSystem, NewFile, Options};
+use f2fs_test_kit::harm::{ino, patch_node, volume};
 
 #[test]
 fn a_file_of_three_terabytes_is_listed_at_once() {
@@ -70,4 +72,40 @@ fn holes_are_hashed_as_zeros() {
     fs::remove_file(tree.join("file")).unwrap();
     fs::write(tree.join("file"), bytes).unwrap();
     assert_eq!(inside, ok(command(["manifest", "--host"]).arg(&tree)));
+}
+
+/// What cannot be read is said, and everything else listed.
+#[test]
+fn a_damaged_path_does_not_end_the_list() {
+    let place = Place::new();
+    let image = place.path("damaged.img");
+    let device = std::sync::Arc::new(volume());
+    let volume = FileSystem::open(device.clone(), Options::new()).unwrap();
+    volume.create_file("/dir/whole", 0o644).unwrap().write_at(b"abc", 0).unwrap();
+    volume.symlink(b"target", "/dir/link", &NewFile::new(FileKind::Symlink, 0o777)).unwrap();
+    volume.close().unwrap();
+    drop(volume);
+    // What a power cut leaves of a link that Linux was making.
+    patch_node(&device, ino(&device, "/dir/link"), |node| node.inode_mut().i_size = 0.into());
+    patch_node(&device, ino(&device, "/dir/below"), |node| node.inode_mut().i_mode = 0.into());
+    patch_node(&device, ino(&device, "/large"), |node| node.inode_mut().i_nid[0] = 4_000_000.into());
+    fs::write(&image, device.to_bytes()).unwrap();
+
+    let output = run(command(["manifest"]).arg(&image));
+    let (text, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let line = |path: &str| text.lines().find(|line| line.ends_with(&format!("\t{path}"))).map(str::to_owned);
+    assert_eq!(line("/dir/link").unwrap(), "l\t0777\t0\t0\t0\t1\t-\t-\t/dir/link");
+    assert!(line("/dir/whole").unwrap().contains("ba7816bf8f01cfea"), "{text}");
+    assert!(line("/large").unwrap().contains("\tunreadable\t"), "{text}");
+    assert!(line("/small").unwrap().contains("user.note="), "{text}");
+    assert_eq!(line("/dir/below"), None);
+    assert!(line("/hashed/399").is_some());
+    for part in ["stat /dir/below", "read /large"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(said.lines().count(), 2, "{said}");
+    let list = ok(command(["ls", "-l"]).arg(&image).arg("/dir/link"));
+    assert!(list.starts_with("lrwxrwxrwx") && list.ends_with(" /dir/link\n") && !list.contains("->"), "{list}");
+    assert!(ok(command(["ls", "--json"]).arg(&image).arg("/dir/link")).contains("\"target\":null"));
 }

@@ -296,6 +296,33 @@ fn stays_mounted(name: &str, has_journal: bool) {
     }
 }
 
+/// A request of kept pages is answered as one: for the kernel all of them are clean when a part was written.
+#[test]
+fn a_full_volume_loses_no_end_of_a_file_that_was_synced() {
+    for options in [&["cache=writeback"][..], &["cache=through"]] {
+        let Some(mounted) = Mounted::formatted("a_full_volume_loses_no_end_of_a_file_that_was_synced", &[]) else {
+            return;
+        };
+        let image = mounted.place.path("small.img");
+        ok(command(["format", "--size", "64M"]).arg(&image));
+        ok(command(["mount", "-o", options[0]]).arg(&image).arg(&mounted.dir));
+        // No multiple of a page, so that the last one that fits does not end with a file.
+        let write = |number: u64| {
+            let file = File::create(mounted.path(&number.to_string()))?;
+            file.write_all_at(&vec![1; 200_000], 0)?;
+            file.sync_all()
+        };
+        let count = (0..1000).take_while(|number| write(*number).is_ok()).count();
+        assert!((50..300).contains(&count), "{count}");
+        run(command(["umount"]).arg(&mounted.dir));
+        for number in 0..count {
+            let found = ok(command(["stat"]).arg(&image).arg(format!("/{number}")));
+            assert!(found.contains("200000 bytes"), "{options:?}: {number} of {count}: {found}");
+        }
+        ok(command(["check"]).arg(&image));
+    }
+}
+
 /// The kernel tells an error of the past once more when the volume is unmounted: there is nothing left that could be
 /// written.
 #[test]

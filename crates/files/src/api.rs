@@ -97,11 +97,11 @@ impl FileSystem {
     /// Whether there is something under this path.
     ///
     /// # Errors
-    /// Errors other than [`FsError::NotFound`] and [`FsError::NotDirectory`].
+    /// Errors other than [`FsError::NotFound`], [`FsError::NoTarget`] and [`FsError::NotDirectory`].
     pub fn exists(&self, path: impl AsRef<Path>) -> Result<bool, FsError> {
         match self.symlink_metadata(path) {
             Ok(_) => Ok(true),
-            Err(FsError::NotFound | FsError::NotDirectory) => Ok(false),
+            Err(FsError::NotFound | FsError::NoTarget | FsError::NotDirectory) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -109,7 +109,7 @@ impl FileSystem {
     /// The target of a symbolic link.
     ///
     /// # Errors
-    /// [`FsError::WrongKind`] if it is not one.
+    /// [`FsError::WrongKind`] if it is not one, [`FsError::NoTarget`].
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>, FsError> {
         self.at(path.as_ref(), Last::Keep, |inode| self.namespace().read_link_target(inode))
     }

@@ -50,6 +50,10 @@ pub enum FsError {
     /// A directory cannot be moved into itself (`EINVAL`).
     #[error("a directory cannot be moved into itself")]
     IntoItself,
+    /// A symbolic link that has no target (`ENOENT`). Linux leaves such links when the power is cut between the name and
+    /// the target (`f2fs_symlink`), and says the same of them.
+    #[error("the symbolic link has no target")]
+    NoTarget,
     /// Too many symbolic links on the way (`ELOOP`).
     #[error("too many symbolic links: more than {limit}")]
     Loop {

@@ -334,7 +334,9 @@ impl Filesystem for Transport {
         reply: ReplyWrite,
     ) {
         let by = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID).then(|| caller(request));
-        match self.run(|volume| volume.write(ino.0, data, offset, by)) {
+        // Pages that the kernel kept are clean for it when the answer is no error, whatever count the answer has.
+        let whole = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        match self.run(|volume| volume.write(ino.0, data, offset, whole, by)) {
             Ok(written) => reply.written(written as u32),
             Err(error) => reply.error(error),
         }

@@ -306,12 +306,28 @@ impl Mounted {
     }
 
     /// Writes; `by`: somebody who may not write to a file that has privileges without taking them.
-    pub(crate) fn write(&self, number: u64, buf: &[u8], offset: u64, by: Option<Caller>) -> Result<usize, FsError> {
+    /// Writes at a position, and says how many bytes; with `whole`, all of them or an error.
+    pub(crate) fn write(
+        &self,
+        number: u64,
+        buf: &[u8],
+        offset: u64,
+        whole: bool,
+        by: Option<Caller>,
+    ) -> Result<usize, FsError> {
         let known = self.get(number)?;
         if let Some(caller) = by {
             self.drop_privileges(caller, &known.inode)?;
         }
-        let written = known.file()?.write_at(buf, offset);
+        let file = known.file()?;
+        let mut written = file.write_at(buf, offset);
+        while let Ok(count) = written
+            && whole
+            && count < buf.len()
+        {
+            // Where the volume is full, this is the error.
+            written = file.write_at(&buf[count..], offset + count as u64).map(|more| count + more);
+        }
         // Also behind an error, which may leave a part of it.
         known.stream.changed();
         written

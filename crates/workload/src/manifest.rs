@@ -11,6 +11,7 @@
 //! | nlink | link count |
 //! | content | SHA-256 of a file's data in hex, or `unhashed` for a file larger than asked for; a link's target; `major:minor` of a device; else `-` |
 //! | | `encrypted`, `compressed` or `device-alias` for a file whose data could not be read for that |
+//! | | `unreadable` where the volume is damaged or the device fails, also if only the xattrs could not be read |
 //! | xattrs | `name=hex;name=hex` sorted by name; `-` when there are none |
 //! | path | from `/`, which is the root's own path |
 //!
@@ -27,7 +28,7 @@ mod volume;
 
 pub use entry::{Content, ContentHasher, EntryKind, ManifestEntry, Unread};
 pub use host::{HostWalkError, walk_host, walk_host_limited, walk_host_with};
-pub use volume::{VolumeWalkError, walk_volume, walk_volume_limited};
+pub use volume::{VolumeWalkError, walk_volume, walk_volume_with};
 
 use std::fmt;
 

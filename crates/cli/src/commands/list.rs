@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use f2fs::files::path_from_bytes;
-use f2fs::{DirEntry, FileKind, FileSystem, Metadata, ReadDir};
+use f2fs::{DirEntry, FileKind, FileSystem, FsError, Metadata, ReadDir};
 use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
@@ -158,9 +158,10 @@ impl<W: Write> List<'_, W> {
         }
         let stat = fs.symlink_metadata(path).about(path)?;
         if self.args.json {
-            writeln!(out, "{}", describe(fs, &path.to_path_buf(), &stat)?)?;
+            writeln!(out, "{}", describe(fs, path, &stat)?)?;
             return Ok(());
         }
+        let target = target(fs, path, &stat)?;
         let size = match stat.device {
             Some(device) => format!("{}, {}", device.major, device.minor),
             None if self.args.human_readable => short(stat.size),
@@ -176,8 +177,8 @@ impl<W: Write> List<'_, W> {
             date(stat.modified.seconds),
             Quoted(name)
         )?;
-        if stat.kind == FileKind::Symlink {
-            write!(out, " -> {}", Quoted(&fs.read_link(path).about(path)?))?;
+        if let Some(target) = target {
+            write!(out, " -> {}", Quoted(&target))?;
         }
         let form = form(&stat);
         if !form.is_empty() {
@@ -203,12 +204,20 @@ pub(crate) fn form(stat: &Metadata) -> Vec<String> {
     marks.chain(compressed).collect()
 }
 
+/// The target of a symbolic link, if it has one.
+pub(crate) fn target(fs: &FileSystem, path: &Path, stat: &Metadata) -> Result<Option<Vec<u8>>, CliError> {
+    match stat.kind {
+        FileKind::Symlink => match fs.read_link(path) {
+            Err(FsError::NoTarget) => Ok(None),
+            target => target.map(Some).about(path),
+        },
+        _ => Ok(None),
+    }
+}
+
 /// The attributes of a file, for programs. One line.
-pub(crate) fn describe(fs: &FileSystem, path: &PathBuf, stat: &Metadata) -> Result<Value, CliError> {
-    let target = match stat.kind {
-        FileKind::Symlink => Some(Printable(&fs.read_link(path).about(path)?).to_string()),
-        _ => None,
-    };
+pub(crate) fn describe(fs: &FileSystem, path: &Path, stat: &Metadata) -> Result<Value, CliError> {
+    let target = target(fs, path, stat)?.map(|target| Printable(&target).to_string());
     Ok(json!({
         "path": Printable(bytes(path)).to_string(),
         "ino": stat.ino.0,

@@ -3,20 +3,27 @@
 use std::io::Write;
 use std::path::Path;
 
-use f2fs_workload::manifest::{walk_host_limited, walk_volume_limited};
+use f2fs_workload::manifest::{walk_host_limited, walk_volume_with};
 
-use crate::error::{CliError, Context, say};
+use crate::error::{CliError, Context, Failures, say};
 use crate::image::{Access, open};
 use crate::progress;
 use crate::size::human;
 
 pub(crate) fn run(image: &Path, access: Access, host: bool, max_hash: u64) -> Result<(), CliError> {
+    let mut failures = Failures::default();
     let manifest = if host {
         walk_host_limited(image, max_hash).map_err(CliError::new)?
     } else {
         let fs = open(image, access)?;
         let bar = progress::bar("reading", Some(fs.statfs().valid_inodes));
-        let manifest = walk_volume_limited(&fs, max_hash, |done| bar.set_position(done)).about(image);
+        let manifest = walk_volume_with(
+            &fs,
+            max_hash,
+            |done| bar.set_position(done),
+            |error| bar.suspend(|| failures.note(Err(CliError::at(image, &error)))).map_err(|_| error),
+        )
+        .about(image);
         bar.finish_and_clear();
         manifest?
     };
@@ -30,5 +37,5 @@ pub(crate) fn run(image: &Path, access: Access, host: bool, max_hash: u64) -> Re
         1 => say(format_args!("1 file of more than {} was not hashed (--max-hash)", human(max_hash))),
         more => say(format_args!("{more} files of more than {} were not hashed (--max-hash)", human(max_hash))),
     }
-    Ok(())
+    failures.result()
 }

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use f2fs::{FileKind, FileSystem};
+use f2fs::FileSystem;
 use f2fs_workload::copy::{CopyError, write_to};
 use f2fs_workload::shell::Quoted;
 
-use crate::commands::list::{date, describe, form, mode_text};
+use crate::commands::list::{date, describe, form, mode_text, target};
 use crate::error::{CliError, Context, Failures};
 use crate::image::{Access, open, open_to_copy};
 
@@ -64,8 +64,8 @@ fn show(fs: &FileSystem, path: &PathBuf, as_json: bool, out: &mut impl Write) ->
     if !form.is_empty() {
         writeln!(out, "form:     {}", form.join(", "))?;
     }
-    if stat.kind == FileKind::Symlink {
-        writeln!(out, "target:   {}", Quoted(&fs.read_link(path).about(path)?))?;
+    if let Some(target) = target(fs, path, &stat)? {
+        writeln!(out, "target:   {}", Quoted(&target))?;
     }
     if let Some(device) = stat.device {
         writeln!(out, "device:   {}:{}", device.major, device.minor)?;

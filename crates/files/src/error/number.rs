@@ -42,7 +42,7 @@ pub(super) fn of_corruption(error: &FsError) -> bool {
 
 fn number(error: &FsError) -> Errno {
     match error {
-        FsError::NotFound => Errno::NOENT,
+        FsError::NotFound | FsError::NoTarget => Errno::NOENT,
         FsError::Exists => Errno::EXIST,
         FsError::NotDirectory => Errno::NOTDIR,
         FsError::IsDirectory => Errno::ISDIR,

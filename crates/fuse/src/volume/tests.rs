@@ -20,7 +20,7 @@ fn mounted() -> (Mounted, u64) {
     let mode = 0o644 | u32::from(FileKind::Regular.to_mode());
     let made = mounted.create(CALLER, ROOT, b"f", mode, 0, None).unwrap();
     let number = mounted.number(&made);
-    mounted.write(number, &vec![0; SIZE], 0, None).unwrap();
+    mounted.write(number, &vec![0; SIZE], 0, false, None).unwrap();
     (mounted, number)
 }
 
@@ -47,14 +47,14 @@ fn begin(mounted: &Mounted, number: u64) {
 fn what_was_read_ahead_is_not_older_than_a_write() {
     let (mounted, number) = mounted();
     begin(&mounted, number);
-    mounted.write(number, &vec![1; STEP], 2 * STEP as u64, None).unwrap();
+    mounted.write(number, &vec![1; STEP], 2 * STEP as u64, false, None).unwrap();
     assert_eq!(read(&mounted, number, 2 * STEP).0, vec![1; STEP]);
 }
 
 #[test]
 fn what_was_read_ahead_is_not_older_than_a_hole() {
     let (mounted, number) = mounted();
-    mounted.write(number, &vec![1; SIZE], 0, None).unwrap();
+    mounted.write(number, &vec![1; SIZE], 0, false, None).unwrap();
     begin(&mounted, number);
     let flags = AllocateFlags::PUNCH_HOLE | AllocateFlags::KEEP_SIZE;
     mounted.allocate(CALLER, number, 2 * STEP as u64, STEP as u64, flags).unwrap();
@@ -64,7 +64,7 @@ fn what_was_read_ahead_is_not_older_than_a_hole() {
 #[test]
 fn what_was_read_ahead_is_not_older_than_a_cut() {
     let (mounted, number) = mounted();
-    mounted.write(number, &vec![1; SIZE], 0, None).unwrap();
+    mounted.write(number, &vec![1; SIZE], 0, false, None).unwrap();
     begin(&mounted, number);
     for size in [2 * STEP, SIZE] {
         let change = Change { size: Some(size as u64), ..Change::default() };
@@ -81,7 +81,7 @@ fn reads_in_order_beside_a_writer_are_not_older_than_what_it_was_told_is_written
         scope.spawn(|| {
             for round in 1..=60 {
                 for step in 0..SIZE / STEP {
-                    mounted.write(number, &[round; 4096], (step * STEP) as u64, None).unwrap();
+                    mounted.write(number, &[round; 4096], (step * STEP) as u64, false, None).unwrap();
                 }
                 written.store(round, Ordering::SeqCst);
             }

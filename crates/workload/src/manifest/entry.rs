@@ -59,11 +59,11 @@ impl EntryKind {
 /// The content of a path, apart from attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Nothing that is shown: directories, FIFOs, sockets.
+    /// Nothing that is shown: directories, FIFOs, sockets, symbolic links without a target.
     None,
     /// SHA-256 of a regular file's data, holes as zeros.
     Sha256([u8; 32]),
-    /// A regular file's data that is there and could not be read.
+    /// What is there and could not be read.
     Unread(Unread),
     /// A regular file's data that was not digested, since the file is larger than was asked for.
     Unhashed,
@@ -78,7 +78,7 @@ pub enum Content {
     },
 }
 
-/// Why the data of a sound file could not be read.
+/// Why something could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
     /// There is no key for it.
@@ -87,6 +87,8 @@ pub enum Unread {
     Compressed,
     /// It is another device's.
     DeviceAlias,
+    /// The volume is damaged there, or the device fails.
+    Damaged,
 }
 
 impl Unread {
@@ -97,6 +99,7 @@ impl Unread {
             Self::Encrypted => "encrypted",
             Self::Compressed => "compressed",
             Self::DeviceAlias => "device-alias",
+            Self::Damaged => "unreadable",
         }
     }
 }

@@ -81,9 +81,12 @@ impl<F: FnMut(&mut File, &Metadata) -> io::Result<Content>> Walk<F> {
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::NOKEY) => Content::Unread(Unread::Encrypted),
                 content => content.map_err(fail("read"))?,
             },
-            EntryKind::Symlink => {
-                Content::Target(fs::read_link(host).map_err(fail("readlink"))?.into_os_string().into_vec())
-            }
+            EntryKind::Symlink => match fs::read_link(host) {
+                Ok(target) => Content::Target(target.into_os_string().into_vec()),
+                // Linux, of a link on F2FS that has no target.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Content::None,
+                Err(error) => return Err(fail("readlink")(error)),
+            },
             EntryKind::BlockDevice | EntryKind::CharDevice => {
                 Content::Device { major: major(meta.rdev()), minor: minor(meta.rdev()) }
             }

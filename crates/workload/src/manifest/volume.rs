@@ -40,19 +40,22 @@ pub struct VolumeWalkError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn walk_volume(fs: &FileSystem, progress: impl FnMut(u64)) -> Result<Manifest, VolumeWalkError> {
-    walk_volume_limited(fs, u64::MAX, progress)
+    walk_volume_with(fs, u64::MAX, progress, Err)
 }
 
 /// As [`walk_volume`], but a file of more than `max_hash` bytes, holes included, is [`Content::Unhashed`]: a digest
-/// takes its time for each byte of a hole as well, though holes are not read.
+/// takes its time for each byte of a hole as well, though holes are not read. `failure` is called with each path that
+/// could not be read, and says whether to go on. Such a path is [`Unread::Damaged`], or left out if not even its
+/// attributes could be read; a directory may lack entries.
 ///
 /// # Errors
 ///
-/// The first path that could not be read.
-pub fn walk_volume_limited(
+/// What `failure` returned.
+pub fn walk_volume_with(
     fs: &FileSystem,
     max_hash: u64,
     progress: impl FnMut(u64),
+    mut failure: impl FnMut(VolumeWalkError) -> Result<(), VolumeWalkError>,
 ) -> Result<Manifest, VolumeWalkError> {
     let buffer = vec![0; 1 << 20];
     let mut walk = Walk { fs, max_hash, entries: Vec::new(), known: HashMap::new(), buffer, progress };
@@ -61,24 +64,39 @@ pub fn walk_volume_limited(
     let mut directories = HashSet::new();
     while let Some(directory) = pending.pop() {
         if directory == b"/" {
-            let (_, ino) = walk.visit(&directory)?;
-            directories.insert(ino);
+            match walk.visit(&directory, &mut failure) {
+                Ok((_, ino)) => drop(directories.insert(ino)),
+                Err(error) => failure(error)?,
+            }
         }
-        let path = path_from_bytes(&directory);
-        let children = fs.read_dir(path).map_err(|source| failed("read the directory", &directory, source))?;
+        let unreadable = |source| failed("read the directory", &directory, source);
+        let children = match fs.read_dir(path_from_bytes(&directory)) {
+            Ok(children) => children,
+            Err(error) => {
+                failure(unreadable(error))?;
+                continue;
+            }
+        };
         for child in children {
-            let child = child.map_err(|source| failed("read the directory", &directory, source))?;
+            let child = match child {
+                Ok(child) => child,
+                Err(error) => {
+                    failure(unreadable(error))?;
+                    continue;
+                }
+            };
             let mut below = directory.clone();
             if directory != b"/" {
                 below.push(b'/');
             }
             below.extend_from_slice(&child.name);
-            let (kind, ino) = walk.visit(&below)?;
-            if kind == FileKind::Directory {
-                if !directories.insert(ino) {
-                    return Err(failed("walk", &below, crate::second_name()));
+            match walk.visit(&below, &mut failure) {
+                Ok((FileKind::Directory, ino)) if !directories.insert(ino) => {
+                    failure(failed("walk", &below, crate::second_name()))?;
                 }
-                pending.push(below);
+                Ok((FileKind::Directory, _)) => pending.push(below),
+                Ok(_) => {}
+                Err(error) => failure(error)?,
             }
         }
     }
@@ -96,25 +114,28 @@ struct Walk<'a, F> {
 }
 
 impl<F: FnMut(u64)> Walk<'_, F> {
-    fn visit(&mut self, path: &[u8]) -> Result<(FileKind, u32), VolumeWalkError> {
+    /// Adds the entry of a path. The error is that its attributes could not be read; others go to `failure`.
+    fn visit(
+        &mut self,
+        path: &[u8],
+        failure: &mut impl FnMut(VolumeWalkError) -> Result<(), VolumeWalkError>,
+    ) -> Result<(FileKind, u32), VolumeWalkError> {
         let host = path_from_bytes(path);
         let stat = self.fs.symlink_metadata(host).map_err(|source| failed("stat", path, source))?;
-        let content = match stat.kind {
-            FileKind::Regular => match self.regular(path, &stat) {
-                Err(FsError::Encrypted { .. }) => Content::Unread(Unread::Encrypted),
-                Err(FsError::Compressed { .. }) => Content::Unread(Unread::Compressed),
-                Err(FsError::Unsupported { .. }) => Content::Unread(Unread::DeviceAlias),
-                content => content.map_err(|source| failed("read", path, source))?,
-            },
-            FileKind::Symlink => {
-                Content::Target(self.fs.read_link(host).map_err(|source| failed("read the link", path, source))?)
+        let content = match self.content(path, &stat) {
+            Ok(content) => content,
+            Err(error) => {
+                failure(error)?;
+                Content::Unread(Unread::Damaged)
             }
-            _ => match stat.device {
-                Some(device) => Content::Device { major: device.major, minor: device.minor },
-                None => Content::None,
-            },
         };
-        let xattrs = self.fs.xattrs(host).map_err(|source| failed("list the attributes of", path, source))?;
+        let (content, xattrs) = match self.fs.xattrs(host) {
+            Ok(xattrs) => (content, xattrs),
+            Err(source) => {
+                failure(failed("list the attributes of", path, source))?;
+                (Content::Unread(Unread::Damaged), Vec::new())
+            }
+        };
         self.entries.push(ManifestEntry {
             path: path.to_vec(),
             kind: kind(stat.kind),
@@ -128,6 +149,26 @@ impl<F: FnMut(u64)> Walk<'_, F> {
         });
         (self.progress)(self.entries.len() as u64);
         Ok((stat.kind, stat.ino.get()))
+    }
+
+    fn content(&mut self, path: &[u8], stat: &Metadata) -> Result<Content, VolumeWalkError> {
+        match stat.kind {
+            FileKind::Regular => match self.regular(path, stat) {
+                Err(FsError::Encrypted { .. }) => Ok(Content::Unread(Unread::Encrypted)),
+                Err(FsError::Compressed { .. }) => Ok(Content::Unread(Unread::Compressed)),
+                Err(FsError::Unsupported { .. }) => Ok(Content::Unread(Unread::DeviceAlias)),
+                content => content.map_err(|source| failed("read", path, source)),
+            },
+            FileKind::Symlink => match self.fs.read_link(path_from_bytes(path)) {
+                Ok(target) => Ok(Content::Target(target)),
+                Err(FsError::NoTarget) => Ok(Content::None),
+                Err(source) => Err(failed("read the link", path, source)),
+            },
+            _ => match stat.device {
+                Some(device) => Ok(Content::Device { major: device.major, minor: device.minor }),
+                None => Ok(Content::None),
+            },
+        }
     }
 
     fn regular(&mut self, path: &[u8], stat: &Metadata) -> Result<Content, FsError> {
