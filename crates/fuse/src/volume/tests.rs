@@ -157,7 +157,7 @@ fn a_write_of_another_takes_set_id_bits_and_the_kernel_hears_of_it() {
                 let flags = AllocateFlags::PUNCH_HOLE | AllocateFlags::KEEP_SIZE;
                 mounted.allocate(caller, number, 0, 4096, flags).unwrap();
             } else {
-                mounted.write(number, b"x", 0, Some(caller)).unwrap();
+                mounted.write(number, b"x", 0, false, Some(caller)).unwrap();
             }
             assert_eq!(mounted.attributes(number).unwrap().permissions, after, "{before:o} {caller:?}");
             assert_eq!(told.load(Ordering::SeqCst) - heard, u64::from(before != after));
