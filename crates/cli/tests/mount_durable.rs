@@ -244,6 +244,28 @@ fn a_signal_closes_the_volume() {
     assert_eq!(ok(command(["check"]).arg(&mounted.image)), "");
 }
 
+/// What programs that still use the mount have written is in the kernel's memory.
+#[test]
+fn a_signal_loses_nothing_that_programs_have_written() {
+    for cache in ["cache=writeback", "cache=through", "cache=none"] {
+        let Some(mounted) = Mounted::new("a_signal_loses_nothing_that_programs_have_written", &[cache]) else { return };
+        let written = File::create(mounted.path("written")).unwrap();
+        written.write_all_at(&vec![1; 20 << 20], 0).unwrap();
+        fs::write(mounted.path("mapped"), vec![0; 4 << 20]).unwrap();
+        let mapped = PmemDevice::open(mounted.path("mapped"), f2fs::pmem::OpenOptions::new()).unwrap();
+        mapped.write_slice(0, &vec![7; 4 << 20]).unwrap();
+        mounted.kill("-TERM");
+        assert!(!is_mounted(&mounted.dir));
+        assert!(written.sync_all().is_err(), "{cache}: the server has ended");
+        for (name, size, byte) in [("/written", 20 << 20, 1), ("/mapped", 4 << 20, 7)] {
+            let found = run(command(["cat"]).arg(&mounted.image).arg(name)).stdout;
+            let right = found.iter().filter(|found| **found == byte).count();
+            assert!(found.len() == size && right == size, "{cache}: {name}: {right} of {}", found.len());
+        }
+        assert_eq!(ok(command(["check"]).arg(&mounted.image)), "");
+    }
+}
+
 /// Without room for the image the last checkpoint cannot be written, and unmounting says so.
 #[test]
 fn a_volume_that_cannot_be_closed_stays_mounted() {

@@ -21,6 +21,7 @@ mod acl;
 mod attributes;
 mod caller;
 mod checkpoints;
+mod kept;
 mod options;
 mod place;
 mod stream;
@@ -40,6 +41,7 @@ use thiserror::Error;
 pub use options::{Cache, MountOptions};
 
 use checkpoints::Checkpoints;
+use kept::KeptPages;
 use place::Place;
 use transport::Transport;
 use volume::Mounted;
@@ -67,6 +69,7 @@ pub enum MountError {
 pub struct Mount {
     placed: Placed,
     session: Session<Transport>,
+    kept: Arc<KeptPages>,
     checkpoints: Option<Checkpoints>,
 }
 
@@ -83,7 +86,10 @@ impl Drop for Placed {
 
 /// Unmounts from another thread.
 #[derive(Debug)]
-pub struct Unmounter(Arc<Place>);
+pub struct Unmounter {
+    place: Arc<Place>,
+    kept: Arc<KeptPages>,
+}
 
 impl Mount {
     /// Mounts a file system on a directory. When this returns, programs can use it as soon as it is
@@ -106,17 +112,17 @@ impl Mount {
         let (place, connection) = Place::mount(dir, &options).map_err(MountError::Refused)?;
         let placed = Placed(Arc::new(place));
         let mounted = Mounted::new(fs, options)?;
-        let kernel = mounted.kernel();
+        let (kernel, kept) = (mounted.kernel(), mounted.kept());
         let session = Session::from_fd(Transport(mounted), connection, acl, config).map_err(MountError::Refused)?;
         // It is new, so nothing is there yet.
         let _ = kernel.set(Box::new(session.notifier()));
         let checkpoints = every.map(|every| Checkpoints::new(fs.clone(), every));
-        Ok(Mount { placed, session, checkpoints })
+        Ok(Mount { placed, session, kept, checkpoints })
     }
 
     /// A handle that ends the mount from another thread.
     pub fn unmounter(&self) -> Unmounter {
-        Unmounter(Arc::clone(&self.placed.0))
+        Unmounter { place: Arc::clone(&self.placed.0), kept: Arc::clone(&self.kept) }
     }
 
     /// Answers requests until the file system is unmounted, and writes checkpoints meanwhile as the options say. All
@@ -125,7 +131,7 @@ impl Mount {
     /// # Errors
     /// Those of `/dev/fuse`, and if a thread cannot be started.
     pub fn serve(self) -> io::Result<()> {
-        let Mount { placed, session, checkpoints } = self;
+        let Mount { placed, session, checkpoints, .. } = self;
         let writing = checkpoints.map(Checkpoints::start).transpose()?;
         let served = session.run();
         drop(writing);
@@ -140,7 +146,20 @@ impl Unmounter {
     /// # Errors
     /// `EBUSY` while programs use the mount, or while something else is mounted on top of it.
     pub fn unmount(&self) -> io::Result<()> {
-        self.0.unmount(false)
+        self.place.unmount(false)
+    }
+
+    /// Has the kernel hand over what programs have written, into shared mappings too, and waits until it is here; at
+    /// most for `limit` behind the kernel's own work. It has to be [served](Mount::serve) meanwhile. Does nothing if it
+    /// is not mounted any more.
+    ///
+    /// # Errors
+    /// What failed of it, `EBUSY` if something else is mounted on top of it, and `ETIMEDOUT`.
+    pub fn write_back(&self, limit: std::time::Duration) -> io::Result<()> {
+        if self.place.write_back()? && !self.kept.wait(limit) {
+            return Err(io::Error::from(io::ErrorKind::TimedOut));
+        }
+        Ok(())
     }
 
     /// Takes the mount off its directory. Programs that use it are served on, and it ends with the last of them.
@@ -148,7 +167,7 @@ impl Unmounter {
     /// # Errors
     /// `EBUSY` while something else is mounted on top of it.
     pub fn detach(&self) -> io::Result<()> {
-        self.0.unmount(true)
+        self.place.unmount(true)
     }
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx, syncfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -72,6 +72,24 @@ impl Place {
             }
             done => Ok(done?),
         }
+    }
+
+    /// The kernel writes back what it has kept; `false` if it is not mounted any more. It may come behind this.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` while something else is mounted on top.
+    pub(crate) fn write_back(&self) -> io::Result<bool> {
+        if !self.is_connected()? {
+            return Ok(false);
+        }
+        let dir = File::open(&self.dir)?;
+        let found = statx(&dir, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::empty())?;
+        if (found.stx_dev_major, found.stx_dev_minor) != self.number {
+            return Err(Errno::BUSY.into());
+        }
+        syncfs(&dir)?;
+        Ok(true)
     }
 
     /// Whether the kernel still has a mount of the connection.

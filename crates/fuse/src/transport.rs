@@ -334,9 +334,8 @@ impl Filesystem for Transport {
         reply: ReplyWrite,
     ) {
         let by = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID).then(|| caller(request));
-        // Pages that the kernel kept are clean for it when the answer is no error, whatever count the answer has.
-        let whole = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        match self.run(|volume| volume.write(ino.0, data, offset, whole, by)) {
+        let kept = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        match self.run(|volume| volume.write(ino.0, data, offset, kept, by)) {
             Ok(written) => reply.written(written as u32),
             Err(error) => reply.error(error),
         }

@@ -13,6 +13,7 @@ use f2fs_sync::{Arc, OnceLock};
 
 use crate::acl;
 use crate::caller::Caller;
+use crate::kept::KeptPages;
 use crate::options::{Cache, MountOptions};
 use crate::stream::Piece;
 use crate::streams::Streams;
@@ -42,6 +43,7 @@ pub(crate) struct Mounted {
     streams: Streams,
     options: MountOptions,
     kernel: Arc<OnceLock<Box<dyn Kernel>>>,
+    kept: Arc<KeptPages>,
 }
 
 /// What was read.
@@ -56,12 +58,17 @@ pub(crate) enum Read {
 impl Mounted {
     pub(crate) fn new(fs: &FileSystem, options: MountOptions) -> Result<Mounted, FsError> {
         let (table, streams) = (Table::new(fs.root()?), Streams::default());
-        Ok(Mounted { fs: fs.clone(), table, streams, options, kernel: Arc::default() })
+        Ok(Mounted { fs: fs.clone(), table, streams, options, kernel: Arc::default(), kept: Arc::default() })
     }
 
     /// Where to set whom to tell of attributes that change in a request whose answer has none.
     pub(crate) fn kernel(&self) -> Arc<OnceLock<Box<dyn Kernel>>> {
         self.kernel.clone()
+    }
+
+    /// The requests of pages that the kernel has kept.
+    pub(crate) fn kept(&self) -> Arc<KeptPages> {
+        self.kept.clone()
     }
 
     pub(crate) fn options(&self) -> &MountOptions {
@@ -306,15 +313,17 @@ impl Mounted {
     }
 
     /// Writes; `by`: somebody who may not write to a file that has privileges without taking them.
-    /// Writes at a position, and says how many bytes; with `whole`, all of them or an error.
+    /// Writes at a position, and says how many bytes. Pages that the kernel has `kept` are clean for it when the answer
+    /// is no error, whatever count it has: of these, all are written.
     pub(crate) fn write(
         &self,
         number: u64,
         buf: &[u8],
         offset: u64,
-        whole: bool,
+        kept: bool,
         by: Option<Caller>,
     ) -> Result<usize, FsError> {
+        let _handed_over = kept.then(|| self.kept.begin());
         let known = self.get(number)?;
         if let Some(caller) = by {
             self.drop_privileges(caller, &known.inode)?;
@@ -322,7 +331,7 @@ impl Mounted {
         let file = known.file()?;
         let mut written = file.write_at(buf, offset);
         while let Ok(count) = written
-            && whole
+            && kept
             && count < buf.len()
         {
             // Where the volume is full, this is the error.

@@ -38,6 +38,9 @@ const MOUNTED: &[u8] = b"mounted\n";
 const FLAGS: &[&str] = &["ro", "rw", "dev", "nodev", "suid", "nosuid", "exec", "noexec"];
 /// How long programs that still use the mount have after a signal.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the kernel's requests may take by which it hands over what these programs have written. systemd kills after
+/// 90 seconds.
+const WRITE_BACK: Duration = Duration::from_secs(60);
 
 /// `all` has the global options, which the process in the background gets as well.
 pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliError> {
@@ -114,12 +117,14 @@ fn serve(image: &Path, fs: &FileSystem, mount: Mount, unmounter: &Unmounter) -> 
                 thread::sleep(Duration::from_millis(20));
             }
             if !served.load(Ordering::Relaxed) {
+                let written = unmounter.write_back(WRITE_BACK).about(image);
                 // Without this the directory would be of no use until these programs end.
                 let _ = unmounter.detach();
                 let closed = fs.close().about(image);
-                if let Err(error) = &closed {
+                [&written, &closed].into_iter().filter_map(|done| done.as_ref().err()).for_each(|error| {
                     error.report();
-                }
+                });
+                let closed = written.and(closed);
                 // With this process the connection ends: what is still open on the mount fails from now on.
                 let _ = rustix::process::chdir("/");
                 std::process::exit(i32::from(closed.is_err()));
