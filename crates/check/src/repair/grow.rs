@@ -8,7 +8,7 @@ use f2fs_format::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, Segme
 
 use super::RepairError;
 use super::nodes::node_of;
-use super::state::{Claim, OwnSegment, Reference, Slot};
+use super::state::{Claim, OwnSegment, Reference, Slot, Trust};
 use super::walk::Walk;
 
 /// A block that nothing uses, in a segment of the repair's own; `None` if no segment is free. The caller claims it.
@@ -101,5 +101,5 @@ fn take(walk: &mut Walk<'_>, dir: Nid, node: &mut NodeBlock, (level, at): (u32, 
     inode.i_size = inode.i_size.get().max((at + 1) * BLOCK_SIZE as u64).into();
     inode.i_current_depth = inode.i_current_depth.get().max(level + 1).into();
     let by = Reference { holder: dir, slot: Slot::Address(at as u32) };
-    walk.state.claim_block(fresh.0, Claim { by, strong: true, is_node: false, owner: (dir, at as u16) });
+    walk.state.claim_block(fresh.0, Claim { by, trust: Trust::Sound, is_node: false, owner: (dir, at as u16) });
 }

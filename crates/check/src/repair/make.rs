@@ -10,7 +10,7 @@ use super::RepairError;
 use super::entries::{insert, make_room};
 use super::grow::block;
 use super::nodes::node_of;
-use super::state::{Claim, Reference, Slot};
+use super::state::{Claim, Reference, Slot, Trust};
 use super::walk::Walk;
 
 /// The permissions of a directory of absent owners.
@@ -78,7 +78,7 @@ fn empty(walk: &Walk<'_>, ino: Nid, parent: Nid, addr: BlockAddr) -> Result<Box<
 /// Enters a directory that was made into everything that knows of it.
 fn add(walk: &mut Walk<'_>, ino: Nid, parent: Nid, addr: BlockAddr, node: &mut NodeBlock) {
     let by = Reference { holder: ino, slot: Slot::Table };
-    let claim = Claim { by, strong: true, is_node: true, owner: (ino, 0) };
+    let claim = Claim { by, trust: Trust::Sound, is_node: true, owner: (ino, 0) };
     walk.state.claim_node(ino, claim);
     walk.state.claim_block(addr.0, claim);
     walk.state.inodes.insert(ino.0, 1);

@@ -29,11 +29,29 @@ pub(super) enum Slot {
     Table,
 }
 
+/// What speaks for a reference, in rising order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Trust {
+    /// Nothing else: the tables have nothing to say about the block. Where both are lost, `f2fs cat` shows it all the same.
+    Alone,
+    /// A part of what is known about the block.
+    Partly,
+    /// The other side names it, too.
+    Sound,
+}
+
+impl Trust {
+    /// Of a reference that the other side names, too, if it is so.
+    pub(super) fn sound_if(sound: bool) -> Trust {
+        if sound { Trust::Sound } else { Trust::Partly }
+    }
+}
+
 /// A reference that holds, and whether the other side agrees.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     pub(super) by: Reference,
-    pub(super) strong: bool,
+    pub(super) trust: Trust,
     pub(super) is_node: bool,
     /// The owner for the summary.
     pub(super) owner: (Nid, u16),
@@ -125,7 +143,7 @@ impl State {
                 true
             }
             Some(old) if old.by == claim.by => true,
-            Some(old) if claim.strong && !old.strong => {
+            Some(old) if claim.trust > old.trust => {
                 self.cut(old.by);
                 self.blocks.insert(addr, claim);
                 true
@@ -144,7 +162,7 @@ impl State {
                 self.nodes.insert(nid.0, claim);
                 true
             }
-            Some(old) if claim.strong && !old.strong && old.by.slot != Slot::Table => {
+            Some(old) if claim.trust > old.trust && old.by.slot != Slot::Table => {
                 self.cut(old.by);
                 self.nodes.insert(nid.0, claim);
                 true

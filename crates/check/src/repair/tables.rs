@@ -6,7 +6,7 @@ use f2fs_device::BlockDevice as _;
 use f2fs_format::checkpoint::{CheckpointBlock, VersionBitmaps, flags};
 use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
-use f2fs_format::summary::{Summary, SummaryBlock, TYPE_NODE};
+use f2fs_format::summary::{Summary, SummaryBlock, TYPE_DATA, TYPE_NODE};
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, Nid, SegmentNo};
 
@@ -119,12 +119,20 @@ impl Tables {
         Ok(self.summaries.entry(segment.0).or_insert_with(SummaryBlock::new_box))
     }
 
-    /// The node and slot that the summary says a block belongs to, and whether it is one of nodes.
-    pub(super) fn owner(&mut self, overlay: &Overlay, addr: BlockAddr) -> Result<(Nid, u16, bool), RepairError> {
-        let Some((segment, offset)) = self.geometry.locate(addr) else { return Ok((Nid::NULL, 0, false)) };
+    /// The node and slot that the summary says a block belongs to, and whether it is one of nodes. `None` if the summary
+    /// says nothing: it is empty here, or no summary.
+    pub(super) fn owner(
+        &mut self,
+        overlay: &Overlay,
+        addr: BlockAddr,
+    ) -> Result<Option<(Nid, u16, bool)>, RepairError> {
+        let Some((segment, offset)) = self.geometry.locate(addr) else { return Ok(None) };
+        let nids = self.nat.len();
         let summary = self.summary(overlay, segment)?;
         let entry = &summary.entries[offset as usize];
-        Ok((entry.nid.into(), entry.ofs_in_node.get(), summary.entry_type == TYPE_NODE))
+        let owner = Nid::from(entry.nid);
+        let is_owner = !owner.is_null() && owner.0 < nids && matches!(summary.entry_type, TYPE_DATA | TYPE_NODE);
+        Ok(is_owner.then(|| (owner, entry.ofs_in_node.get(), summary.entry_type == TYPE_NODE)))
     }
 
     /// Whether an address names a block that can be read: one of the main area, and in a zone one that was written.

@@ -9,7 +9,7 @@ use f2fs_format::{BlockAddr, Nid, path};
 
 use super::RepairError;
 use super::overlay::Overlay;
-use super::state::{Claim, Reference, Slot, State};
+use super::state::{Claim, Reference, Slot, State, Trust};
 use super::tables::Tables;
 
 /// Why an inode is in use.
@@ -100,14 +100,16 @@ impl<'w> Walk<'w> {
         let addr = BlockAddr::from(entry.block_addr);
         if self.tables.is_there(addr) {
             let node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
-            let (owner, _, _) = self.tables.owner(self.overlay, addr)?;
+            let owner = self.tables.owner(self.overlay, addr)?.map(|(owner, ..)| owner);
             let nat = Nid::from(entry.ino) == ino;
             let (footer_nid, footer_ino) = (node.nid() == nid, node.ino() == ino);
             match (nat, footer_nid, footer_ino) {
                 (true, true, true) => return Ok(Some((addr, node, true))),
                 (_, true, true) => return Ok(Some((addr, node, false))),
                 (true, true, false) => return Ok(Some((addr, node, false))),
-                (true, false, _) if owner == nid && !self.is_of_another(addr, &node) && self.may_be_node(&node) => {
+                (true, false, _)
+                    if owner == Some(nid) && !self.is_of_another(addr, &node) && self.may_be_node(&node) =>
+                {
                     return Ok(Some((addr, node, false)));
                 }
                 _ => {}
@@ -116,7 +118,7 @@ impl<'w> Walk<'w> {
         let mut found = Vec::new();
         for addr in self.tables.by_footer(self.overlay, nid)? {
             let node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
-            if node.ino() == ino && self.tables.owner(self.overlay, addr)?.0 == nid {
+            if node.ino() == ino && self.tables.owner(self.overlay, addr)?.is_some_and(|(owner, ..)| owner == nid) {
                 found.push((addr, node, false));
             }
         }
@@ -149,7 +151,7 @@ impl<'w> Walk<'w> {
         }
         let Some((addr, mut node, sound)) = self.locate(nid, ino)? else { return Ok(None) };
         let at_home = node.footer.node_offset() == offset;
-        let claim = Claim { by, strong: sound && at_home, is_node: true, owner: (nid, 0) };
+        let claim = Claim { by, trust: Trust::sound_if(sound && at_home), is_node: true, owner: (nid, 0) };
         if !self.state.claim_node(nid, claim) || !self.state.claim_block(addr.0, claim) {
             return Ok(None);
         }
@@ -185,13 +187,15 @@ impl<'w> Walk<'w> {
         if !self.tables.is_there(addr) || self.state.is_cut(by) {
             return Ok(false);
         }
-        let (owner, owner_slot, of_nodes) = self.tables.owner(self.overlay, addr)?;
-        let strong = owner == holder && u32::from(owner_slot) == slot;
-        let among_nodes = of_nodes && self.tables.in_node_segment(addr) != Some(false);
-        if !strong && (!self.tables.is_valid(addr) || among_nodes) {
-            return Ok(false);
-        }
-        Ok(self.state.claim_block(addr.0, Claim { by, strong, is_node: false, owner: (holder, slot as u16) }))
+        let is_valid = self.tables.is_valid(addr);
+        let trust = match self.tables.owner(self.overlay, addr)? {
+            Some((owner, owner_slot, _)) if owner == holder && u32::from(owner_slot) == slot => Trust::Sound,
+            Some((.., true)) if self.tables.in_node_segment(addr) != Some(false) => return Ok(false),
+            _ if is_valid => Trust::Partly,
+            Some(_) => return Ok(false),
+            None => Trust::Alone,
+        };
+        Ok(self.state.claim_block(addr.0, Claim { by, trust, is_node: false, owner: (holder, slot as u16) }))
     }
 
     /// The children of a node: their references are put right in `nids`; each child is handed to `each`.

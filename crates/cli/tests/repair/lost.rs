@@ -115,6 +115,32 @@ fn room_is_found_where_no_segment_counts_as_free() {
     assert_eq!(place.ino(&names[0]), place.ino(&names[1]));
 }
 
+/// Neither the table of segments nor a summary says anything; each file is what `f2fs cat` shows before.
+#[test]
+fn data_that_no_table_knows_stays() {
+    let place = Place::new();
+    let large = place.path("large");
+    fs::write(&large, content("/kept", 9 << 20)).unwrap();
+    place.ok(&["put"], &[large.to_str().unwrap(), "/9 MiB"]);
+    let mut bytes = place.bytes();
+    let superblock = SuperBlock::read(bytes[..BLOCK].first_chunk().unwrap());
+
+    let [sit, nat, ssa, main] =
+        [superblock.sit_blkaddr, superblock.nat_blkaddr, superblock.ssa_blkaddr, superblock.main_blkaddr]
+            .map(|addr| addr.get() as usize * BLOCK);
+    bytes[sit..nat].fill(0);
+    bytes[ssa..main].fill(0);
+    fs::write(&place.image, bytes).unwrap();
+    assert_eq!(place.run(&["check"], &[]).status.code(), Some(4));
+    let (said, _) = place.code(&["check", "--repair"], &[], 1);
+    place.sound();
+    assert!(!said.contains("hole"), "{said}");
+    for (path, len, of) in FILES.map(|(path, len)| (path, len, path)).into_iter().chain([("/9 MiB", 9 << 20, "/kept")])
+    {
+        assert!(place.run(&["cat"], &[path]).stdout == content(of, len), "{path}: {said}");
+    }
+}
+
 /// Data where an inode was: the table and the summary still say that it is one, and nothing in it does.
 #[test]
 fn data_in_the_place_of_an_inode_is_no_file() {
