@@ -6,7 +6,7 @@ mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use common::mounted::{Mounted, is_mounted, shell, umount};
 use common::{command, ok, run};
-use f2fs::device::BlockDevice;
+use f2fs::device::{AlignedBuf, BlockDevice};
 use f2fs::pmem::PmemDevice;
+use rustix::fs::OFlags;
 
 #[test]
 fn what_was_synced_survives_a_kill() {
@@ -70,6 +71,35 @@ fn what_was_unmounted_is_opened_again_at_once() {
 }
 
 /// With a journal in each of its modes: files, a renamed one, a directory.
+/// Without an `fsync`, since the file was opened so.
+#[test]
+fn what_was_written_synchronously_survives_a_kill() {
+    for cache in ["cache=none", "cache=through", "cache=writeback"] {
+        for flag in [OFlags::SYNC, OFlags::DSYNC, OFlags::DSYNC | OFlags::DIRECT] {
+            let Some(mounted) = Mounted::new("what_was_written_synchronously_survives_a_kill", &[cache]) else {
+                return;
+            };
+            let known = File::create(mounted.path("f")).unwrap();
+            known.write_all_at(&[1; 8192], 0).unwrap();
+            known.sync_all().unwrap();
+            drop(known);
+            let mut buf = AlignedBuf::new(2);
+            buf.as_bytes_mut().fill(2);
+            let mut options = OpenOptions::new();
+            let file = options.write(true).custom_flags(flag.bits() as i32).open(mounted.path("f")).unwrap();
+            file.write_all_at(buf.as_bytes(), 0).unwrap();
+            mounted.kill("-KILL");
+            drop(file);
+            umount(&mounted.dir);
+            let found = run(command(["cat"]).arg(&mounted.image).arg("/f")).stdout;
+            assert_eq!(found, [2; 8192], "{cache}, {flag:?}");
+            let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
+            assert!(said.status.success(), "{said:?}");
+            mounted.judge();
+        }
+    }
+}
+
 #[test]
 fn what_was_synced_into_a_journal_survives_a_kill() {
     for mode in ["ordered", "journal"] {

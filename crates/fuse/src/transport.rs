@@ -23,6 +23,7 @@ use fuser::{
     LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
     ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use rustix::fs::OFlags;
 
 use crate::attributes::{attr, decode, file_type, nothing};
 use crate::caller::Caller;
@@ -329,13 +330,22 @@ impl Filesystem for Transport {
         offset: u64,
         data: &[u8],
         flags: WriteFlags,
-        _open: OpenFlags,
+        open: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let by = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID).then(|| caller(request));
         let kept = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        match self.run(|volume| volume.write(ino.0, data, offset, kept, by)) {
+        // `O_SYNC` has this bit, too.
+        let durable = OFlags::from_bits_retain(open.0 as u32).contains(OFlags::DSYNC);
+        match self.run(|volume| {
+            let written = volume.write(ino.0, data, offset, kept, by)?;
+            // Where the kernel caches, it asks for a sync itself.
+            if durable && !kept && volume.options().cache == Cache::None {
+                volume.sync(ino.0)?;
+            }
+            Ok(written)
+        }) {
             Ok(written) => reply.written(written as u32),
             Err(error) => reply.error(error),
         }
