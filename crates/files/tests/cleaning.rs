@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use f2fs_device::{BlockDevice, MemoryDevice};
-use f2fs_device_test::{Random, TimingDevice, bytes};
+use f2fs_device::{BlockDevice, MemoryDevice, Operation};
+use f2fs_device_test::{FaultDevice, FaultRule, Random, TimingDevice, bytes};
 use f2fs_files::{CleanerOptions, File, FileSystem, Options, Pace, Temperature, WriteHint};
 use f2fs_format::LogType;
 use f2fs_volume::format::{FormatOptions, format};
@@ -53,6 +53,40 @@ fn scattered_overwrites_at_ninety_per_cent() {
         file.read_at(&mut data, u64::from(block) * 4096).unwrap();
         assert!(data == pattern(block, rounds[block as usize]), "block {block}");
     }
+}
+
+/// While nothing can be read no section can be emptied. Their holes are there for the logs all the same, and they are
+/// emptied when they can be read.
+#[test]
+fn sections_that_could_not_be_read_are_used_and_emptied_later() {
+    let device = Arc::new(MemoryDevice::new((64 << 20) >> 12));
+    format(&*device, &FormatOptions::default()).unwrap();
+    let faulty = Arc::new(FaultDevice::new(device.clone()));
+    let fs = FileSystem::open(faulty.clone(), Options::new()).unwrap();
+    let stat = fs.statfs();
+    let blocks = ((stat.user_blocks - stat.valid_blocks) * 9 / 10) as u32;
+    let file = fs.create_file("/large", 0o644).unwrap();
+    let mut random = Random::new(1);
+    let mut written = 0;
+    let mut write = |block: u32| {
+        written += 1;
+        let result = file.write_at(&pattern(block, written), u64::from(block) * 4096);
+        assert!(matches!(result, Ok(4096)), "{block} after {written}: {result:?}, {:?}", fs.statfs());
+    };
+    (0..blocks).for_each(&mut write);
+    for round in 0..6 {
+        for _ in 0..blocks / 4 {
+            write(random.below(blocks as usize) as u32);
+        }
+        faulty.arm(FaultRule::on([Operation::Read]).for_good());
+        let tried = (0..40).map(|_| fs.clean_step(Pace::Urgent)).filter(Result::is_err).count();
+        let _ = fs.clean();
+        faulty.disarm();
+        assert!(tried > 0, "{round}: nothing was read");
+    }
+    (0..blocks).for_each(&mut write);
+    fs.close().unwrap();
+    assert_clean(&device);
 }
 
 #[test]

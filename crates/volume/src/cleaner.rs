@@ -28,7 +28,7 @@ use f2fs_format::Nid;
 use f2fs_segment::VictimPolicy;
 
 use crate::flight::Destination;
-use crate::victims::Begun;
+use crate::victims::{Begun, SET_ASIDE};
 use crate::write_stat::Count;
 use crate::{Op, Reason, Volume, VolumeError};
 
@@ -92,11 +92,16 @@ impl Cleaning<'_> {
                 self.0.victims.end(begun);
                 self.0.segments.manager()?.release_victim(&begun.victim)?;
             }
+            // Perhaps they can be read now.
+            self.release_aside()?;
             let (mut most, mut in_vain) = (self.0.segments.manager()?.free_segments(), 0);
             // Without zones logs use the holes.
             let patience = if self.0.zoning.is_zoned() { IN_VAIN } else { 1 };
             loop {
-                let victims = self.round(op, goal, &mut report)?;
+                let victims = self.round(op, goal, &mut report);
+                // Whether they can be emptied or not, logs write into their holes.
+                self.release_aside()?;
+                let victims = victims?;
                 self.0.checkpoints().write_behind_gate(Reason::Sync, turn, 0)?;
                 report.checkpoints += 1;
                 let after = self.0.segments.manager()?.free_segments();
@@ -117,6 +122,13 @@ impl Cleaning<'_> {
             Ok(())
         })?;
         Ok(report)
+    }
+
+    /// Victims that were set aside are none any more.
+    fn release_aside(self) -> Result<(), VolumeError> {
+        let segments = self.0.segments.manager()?;
+        self.0.victims.take_aside().iter().try_for_each(|victim| segments.release_victim(victim))?;
+        Ok(())
     }
 
     /// Empties victims as far as there is room to move their blocks to; returns how many.
@@ -154,7 +166,7 @@ impl Cleaning<'_> {
             } else {
                 // Nobody writes to it, so what is left of it would be left again.
                 let is_bad = matches!(emptied, Ok(Emptied::InPart) | Err(VolumeError::Device(_)));
-                if !(is_bad && self.0.victims.set_aside()) {
+                if !(is_bad && self.0.victims.set_aside(victim, SET_ASIDE)) {
                     self.0.segments.manager()?.release_victim(&victim)?;
                     return emptied.map(|_| victims);
                 }

@@ -1,16 +1,19 @@
-//! Victims that stay marked: sections that operations empty a part at a time, and those that cannot be emptied.
+//! Victims that stay marked: sections that operations empty a part at a time, and those that could not be emptied.
+//!
+//! The latter are not chosen again until a cleaning with the gate closed, nor do logs write into their holes. So they
+//! are few: that room is missing from what is kept free.
 //!
 //! # Locking
 //!
-//! One mutex on the sections that were begun, a leaf. Who takes one out is the only one to work on it.
+//! Two mutexes on lists of sections, leaves. Who takes one out is the only one to work on it.
 
 use f2fs_format::SegmentNo;
 use f2fs_segment::Victim;
 use f2fs_sync::atomic::{AtomicU32, Ordering};
 use f2fs_sync::{Mutex, protocol_value};
 
-/// Sections that are left for good at most, as they cannot be emptied.
-const SET_ASIDE: u32 = 64;
+/// Sections that are set aside at most.
+pub(crate) const SET_ASIDE: u32 = 64;
 
 /// A section that is being emptied.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +36,8 @@ pub(crate) struct Victims {
     begun: Mutex<Vec<Begun>>,
     /// All that were begun.
     count: AtomicU32,
-    set_aside: AtomicU32,
+    /// Those that could not be emptied.
+    aside: Mutex<Vec<Victim>>,
 }
 
 impl Victims {
@@ -58,6 +62,7 @@ impl Victims {
 
     /// Ends those sections that a checkpoint freed: logs may take them again.
     pub(crate) fn end_freed(&self, is_marked: impl Fn(SegmentNo) -> bool) {
+        self.aside.lock().retain(|victim| victim.segments().any(&is_marked));
         if self.has_begun() {
             self.begun.lock().retain(|begun| {
                 let stays = begun.victim.segments().skip(begun.emptied as usize).any(&is_marked);
@@ -76,11 +81,19 @@ impl Victims {
         }
     }
 
-    /// Whether a victim that cannot be emptied may stay marked until the volume is opened again, so that the next one
-    /// chosen is another. False: there are so many of these that something else must be wrong.
-    pub(crate) fn set_aside(&self) -> bool {
-        let few = |count| (count < SET_ASIDE).then_some(count + 1);
-        self.set_aside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, few).is_ok()
+    /// Leaves a victim that could not be emptied marked, so that the next one chosen is another. False: `most` are.
+    pub(crate) fn set_aside(&self, victim: Victim, most: u32) -> bool {
+        let mut aside = self.aside.lock();
+        let may = aside.len() < most as usize;
+        if may {
+            aside.push(victim);
+        }
+        may
+    }
+
+    /// Those that were set aside. Whoever takes them unmarks them.
+    pub(crate) fn take_aside(&self) -> Vec<Victim> {
+        core::mem::take(&mut self.aside.lock())
     }
 }
 
@@ -106,6 +119,18 @@ mod tests {
         assert!(victims.has_begun(), "somebody works on it");
         victims.end(Begun { emptied: 1, ..section(2) });
         assert!(!victims.has_begun());
+    }
+
+    #[test]
+    fn few_are_set_aside_and_those_that_were_freed_are_not_any_more() {
+        let victims = Victims::default();
+        let set_aside = |number| victims.set_aside(section(number).victim, 2);
+        assert!(set_aside(1) && set_aside(2) && !set_aside(3));
+        victims.end_freed(|segment| segment.0 == 5);
+        assert!(set_aside(3) && !set_aside(4));
+        let left: Vec<u32> = victims.take_aside().iter().map(|victim| victim.section).collect();
+        assert_eq!(left, [1, 3]);
+        assert!(victims.take_aside().is_empty());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::{CleanReport, Cleaning, Emptied, WORTH};
 use crate::VolumeError;
 use crate::flight::Destination;
 use crate::kept_sections::MARGIN;
-use crate::victims::Begun;
+use crate::victims::{Begun, SET_ASIDE};
 
 /// The counts of one step of a cleaner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl Cleaning<'_> {
         }
         match emptied {
             Ok(Emptied::Whole | Emptied::Begun(_)) => {}
-            Err(VolumeError::Device(_)) if self.0.victims.set_aside() => {}
+            Err(VolumeError::Device(_)) if self.0.victims.set_aside(victim, self.most_aside()?) => {}
             _ => self.0.segments.manager()?.release_victim(&victim)?,
         }
         self.0.pressure.tell(&self.0.store, &self.0.segments);
@@ -151,6 +151,11 @@ impl Cleaning<'_> {
             node_blocks: report.node_blocks,
             segments,
         }))
+    }
+
+    /// Sections that steps set aside at most: a small part of what is kept free for cleaning.
+    fn most_aside(self) -> Result<u32, VolumeError> {
+        Ok(SET_ASIDE.min(self.0.segments.manager()?.reserved_sections() / 8))
     }
 
     /// A victim that is worth it, and for whose blocks there is room.
