@@ -266,8 +266,14 @@ impl SegmentManager {
                 AllocType::Lfs => start + len,
                 AllocType::Ssr => state.taken_map.next(start + len, false).unwrap_or(BLOCKS_PER_SEGMENT),
             };
-            // The run between this hole and the next one, if both are written now.
-            if taken < summaries.len() && head.next < BLOCKS_PER_SEGMENT && gaps.next() == Some(Choice::SelfPartial) {
+            // The run between this hole and the next one, if both are written now. A block in it that is free already
+            // may be handed out when the checkpoint ends that is being written, while the rewrite is on its way.
+            let is_valid = || state.valid_map.next(end, false).is_none_or(|free| free >= head.next);
+            if taken < summaries.len()
+                && head.next < BLOCKS_PER_SEGMENT
+                && gaps.next() == Some(Choice::SelfPartial)
+                && protocol_value!("segment_freed_run_rewritten", is_valid(), true)
+            {
                 sink.rewrite(Run { addr: self.geometry.block_at(segment, end), len: head.next - end });
             }
         }

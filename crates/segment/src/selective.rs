@@ -23,7 +23,8 @@ impl SegmentManager {
     ///
     /// Runs are never moved here, whatever the planner allows. They are rewritten only in a segment that had not been
     /// written to since the last durable checkpoint began when the log took it; what such a checkpoint finds handed out
-    /// must have been written when [`begin_checkpoint`](Self::begin_checkpoint) is called.
+    /// must have been written when [`begin_checkpoint`](Self::begin_checkpoint) is called. All of their blocks are valid
+    /// now: the place of one that is free already may be another's when a checkpoint ends.
     ///
     /// # Errors
     /// As there; then nothing is appended to `rewrites` either.

@@ -85,6 +85,30 @@ fn all_valid(manager: &SegmentManager) -> BTreeSet<BlockAddr> {
         .collect()
 }
 
+/// A checkpoint that is being written has its state from before the operation that rewrites, and frees the places of that
+/// state when it ends.
+#[test]
+fn what_is_free_already_is_not_rewritten() {
+    let (_disk, manager) = aged();
+    while manager.log(LogType::WarmData).alloc_type == 0 {
+        take(&manager, LogType::WarmData, 1);
+    }
+    // A block of each second run between the holes that come next.
+    let (segment, from) = manager.geometry().locate(manager.next_block(LogType::WarmData)).unwrap();
+    let ahead = (from..512).map(|offset| manager.geometry().block_at(segment, offset));
+    let valid: Vec<BlockAddr> = ahead.filter(|addr| manager.is_valid(*addr)).collect();
+    let runs_of_two: Vec<&[BlockAddr]> = valid.chunks(2).collect();
+    runs_of_two.iter().step_by(2).for_each(|run| manager.invalidate(run[1], 3).unwrap());
+    let _flush = manager.begin_checkpoint(0).unwrap();
+    let (runs, rewrites) = selective(&manager, Strategy::PartialAlways, 40);
+    assert_eq!((runs.len(), rewrites.len()), (10, 4), "the runs that are rewritten: {rewrites:?}");
+    assert!(blocks(&rewrites).iter().all(|addr| manager.is_valid(*addr)));
+    manager.end_checkpoint();
+    // Nobody gets a place that a rewrite is on its way to.
+    let written = blocks(&rewrites);
+    assert!(take(&manager, LogType::WarmData, 400).iter().all(|addr| !written.contains(addr)));
+}
+
 #[test]
 fn what_no_checkpoint_has_seen_is_not_rewritten() {
     let disk = Disk::new(geometry(10, 1));
@@ -142,4 +166,12 @@ fn moved_runs_become_holes_with_the_checkpoint_and_not_before() {
     let longest = info.taken_map.runs(false).map(|(_, len)| len).max().unwrap();
     assert!(longest >= 100, "{longest}");
     assert!(manager.mean_hole(LogType::WarmData) > 0.0);
+}
+
+/// `cargo test -p f2fs-segment --features mutants --test selective` runs this.
+#[cfg(feature = "mutants")]
+#[test]
+fn mutants_are_found() {
+    let test = "what_is_free_already_is_not_rewritten";
+    f2fs_sync::assert_found(test, &["segment_freed_run_rewritten"], "the runs that are rewritten");
 }

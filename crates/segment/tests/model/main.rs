@@ -117,6 +117,7 @@ impl World {
                 // Only what the last durable checkpoint holds is rewritten, and only between two new runs.
                 for run in &rewrites {
                     prop_assert!((0..run.len).all(|at| self.durable.contains_key(&run.addr.offset(at))));
+                    prop_assert!((0..run.len).all(|at| self.valid.contains_key(&run.addr.offset(at))));
                     prop_assert!(runs[1..].iter().any(|new| new.addr.offset(new.len) == run.addr));
                     prop_assert!(runs[1..].iter().any(|new| run.addr.offset(run.len) == new.addr));
                 }

@@ -11,8 +11,9 @@ use crate::{Volume, VolumeError};
 /// Requests that write `data` to `runs`, and the content of `rewrites` once more to its own place: neighbours are
 /// one request. The operation that took the runs must still be held when they are done.
 ///
-/// A rewritten block was written before the last durable checkpoint and is not written by anybody else: its place
-/// is taken, even if it is freed meanwhile, until a checkpoint, which waits for this operation.
+/// A rewritten block was written before the last durable checkpoint and is not written by anybody else: it was valid when
+/// its run was chosen, so that its place is taken, even if it is freed meanwhile, until the end of a checkpoint whose
+/// freeze waits for this operation. (One that was free before may be in the frozen state of a checkpoint that ends now.)
 pub(super) fn requests_for(
     volume: &Volume,
     runs: &[Run],

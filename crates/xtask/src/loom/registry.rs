@@ -70,11 +70,12 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
 }
 
 /// Where the mutants stand that are found by something else than a model; `cargo xtask crash --mutants` runs them.
-const OTHER_MUTANTS: [&str; 14] = [
+const OTHER_MUTANTS: [&str; 15] = [
     "benches/tests/manycore.rs",
     "crates/trials/src/mutants.rs",
     "crates/journal/tests/lines.rs",
     "crates/segment/tests/opening.rs",
+    "crates/segment/tests/selective.rs",
     "crates/files/tests/full/recovered.rs",
     "crates/files/tests/checkpoint_room.rs",
     "crates/files/tests/page_cache.rs",
