@@ -355,6 +355,22 @@ fn set_id_bits_go_with_a_write_of_another_user() {
     }
 }
 
+/// As on the kernel's own file systems.
+#[test]
+fn owners_and_names_of_attributes_are_as_on_linux() {
+    let Some(mounted) = Mounted::new("owners_and_names_of_attributes_are_as_on_linux", &["allow_other"]) else {
+        return;
+    };
+    let f = mounted.path("f");
+    let f = f.display();
+    shell(&format!(
+        "for made in 'touch {f}' 'mkfifo {f}' 'mknod {f} c 1 3'; do
+             $made; chmod 6777 {f}; chown 1:1 {f}; test $(stat -c %a {f}) = 777; rm {f}; done
+         mkdir {f}; chmod 2777 {f}; chown 1:1 {f}; test $(stat -c %a {f}) = 2777; rmdir {f}"
+    ));
+    mounted.judge();
+}
+
 /// Direct writes that are under way together, beside a reader: what the kernel caches is not older than they are.
 #[test]
 fn direct_writes_leave_nothing_old_in_the_cache() {

@@ -468,8 +468,8 @@ impl Filesystem for Transport {
         Self::bytes(reply, size, self.run(|volume| volume.xattr(ino.0, name.as_bytes())));
     }
 
-    fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        Self::bytes(reply, size, self.run(|volume| volume.xattr_names(ino.0)));
+    fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        Self::bytes(reply, size, self.run(|volume| volume.xattr_names(caller(request), ino.0)));
     }
 
     fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {

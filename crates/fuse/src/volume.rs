@@ -402,9 +402,11 @@ impl Mounted {
     }
 
     /// The names of all attributes, each with a zero byte behind it.
-    pub(crate) fn xattr_names(&self, number: u64) -> Result<Vec<u8>, FsError> {
-        let all = self.get(number)?.inode.xattrs()?;
-        Ok(all.into_iter().flat_map(|(name, _)| name.into_iter().chain([0])).collect())
+    /// The names of all attributes that the caller may know of (`f2fs_xattr_trusted_list`), each with a zero behind it.
+    pub(crate) fn xattr_names(&self, caller: Caller, number: u64) -> Result<Vec<u8>, FsError> {
+        let all = self.get(number)?.inode.xattrs()?.into_iter().map(|(name, _)| name);
+        let shown = all.filter(|name| caller.uid == 0 || !name.starts_with(b"trusted."));
+        Ok(shown.flat_map(|name| name.into_iter().chain([0])).collect())
     }
 
     pub(crate) fn set_xattr(
@@ -442,14 +444,14 @@ impl Mounted {
     }
 }
 
-/// The permissions of a regular file without set-id bits, if it has any.
+/// The permissions without set-id bits, if there are any. Those of a directory mean something else.
 fn without_privileges(data: &Metadata, caller: Caller) -> Option<u16> {
     let mut left = data.permissions & !0o4000;
     // Without the group's right to execute the bit means something else. It is left to those who could set it.
     if left & 0o010 != 0 || left & 0o2000 != 0 && caller.uid != 0 && !caller.is_in(data.gid) {
         left &= !0o2000;
     }
-    (data.kind == FileKind::Regular && left != data.permissions).then_some(left)
+    (data.kind != FileKind::Directory && left != data.permissions).then_some(left)
 }
 
 /// The present, for requests that ask for it.

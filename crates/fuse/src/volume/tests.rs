@@ -166,6 +166,17 @@ fn a_write_of_another_takes_set_id_bits_and_the_kernel_hears_of_it() {
 }
 
 #[test]
+fn only_root_knows_of_trusted_attributes() {
+    let (mounted, number) = mounted();
+    for name in [&b"trusted.secret"[..], b"user.known"] {
+        mounted.set_xattr(CALLER, number, name, b"1", SetMode::Any).unwrap();
+    }
+    let names = |uid| mounted.xattr_names(Caller { uid, ..CALLER }, number).unwrap();
+    assert_eq!(names(1), b"user.known\0");
+    assert_eq!(names(0), b"trusted.secret\0user.known\0");
+}
+
+#[test]
 fn an_inode_that_the_kernel_gave_back_is_found_by_its_number() {
     let (mounted, number) = mounted();
     let generation = mounted.attributes(number).unwrap().generation;
