@@ -401,6 +401,20 @@ fn truncated_and_foreign_images() {
 }
 
 #[test]
+fn the_root_has_the_owner_that_was_asked_for() {
+    let place = Place::new();
+    for (option, owner) in [("-R", "1000:1001"), ("--root-owner", "0:4294967295")] {
+        let (ours, theirs) = (place.path("ours"), place.path("theirs"));
+        ok(f2fs(["format", "--size", "64M", "--force", option, owner]).arg(&ours));
+        f2fs_oracle::mkfs_sized(&theirs, 64 << 20, &["-R", owner]).unwrap();
+        for image in [&ours, &theirs] {
+            let shown = ok(f2fs(["stat"]).arg(image).arg("/"));
+            assert!(shown.contains(&format!("owner:    {owner}\n")), "{shown}");
+        }
+    }
+}
+
+#[test]
 fn volumes_of_the_real_tools() {
     let place = Place::new();
     let image = place.path("theirs");

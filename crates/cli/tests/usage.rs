@@ -40,7 +40,7 @@ const ENOUGH: [&str; 27] = [
 ];
 
 /// Command lines that are wrong whatever the image holds, and a word of the message.
-const WRONG: [(&str, &str); 69] = [
+const WRONG: [(&str, &str); 71] = [
     ("", "Usage"),
     ("nothing", "nothing"),
     ("bench", "Usage"),
@@ -86,6 +86,8 @@ const WRONG: [(&str, &str); 69] = [
     ("format I --size 99999999T", "more than"),
     ("format I --size 1M", "at least"),
     ("format I --size 64M -O casefold", "casefold"),
+    ("format I --size 64M -R 1000", "1000:1000"),
+    ("format I --size 64M -R 1:-1", "1000:1000"),
     ("format I --size 64M -O inode_checksum", "extra_attr"),
     ("format I --size 64M -s 0", "segments"),
     ("format I --size 64M -o 150", "less than 100"),

@@ -52,6 +52,9 @@ pub(crate) struct FormatArgs {
     /// Make the NAT larger, for many small files.
     #[arg(short = 'i')]
     pub(crate) large_nat_bitmap: bool,
+    /// Owner of the root directory, as user and group numbers.
+    #[arg(short = 'R', long, value_name = "UID:GID", default_value = "0:0", value_parser = owner)]
+    pub(crate) root_owner: (u32, u32),
     /// 1: discard all of the device first, if it can; 0: do not, so that an image file keeps its blocks.
     #[arg(short = 't', value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=1))]
     pub(crate) discard: u8,
@@ -76,6 +79,12 @@ fn percentage(text: &str) -> Result<f64, String> {
     } else {
         Err("more than 0 and less than 100 are possible".to_owned())
     }
+}
+
+/// Two numbers, as of `id -u` and `id -g`.
+fn owner(text: &str) -> Result<(u32, u32), String> {
+    let numbers = text.split_once(':').and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
+    numbers.ok_or_else(|| "two numbers with a colon between them are needed, as in 1000:1000".to_owned())
 }
 
 /// A feature that a new volume can have.

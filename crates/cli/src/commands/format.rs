@@ -53,6 +53,7 @@ fn options(args: &FormatArgs, others: &[PathBuf]) -> Result<FormatOptions, CliEr
     options.cold_extensions.clone_from(&args.cold_extensions);
     options.hot_extensions.clone_from(&args.hot_extensions);
     options.large_nat_bitmap = args.large_nat_bitmap;
+    options.root_owner = args.root_owner;
     options.discard = args.discard == 1;
     options.force = args.force;
     options.device_paths = device_paths(args, others)?;
