@@ -18,20 +18,16 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
         return Err(CliError::at(&shown, "no volume is mounted there by f2fs"));
     };
     let how = if rustix::process::geteuid().is_root() { ["umount", "-i"] } else { ["fusermount3", "-u"] };
-    match if read_only { Ok(None) } else { sync(&shown) } {
-        Ok(None) => {}
-        Ok(Some(error)) => {
-            let shown = Quoted::path(&shown);
-            say(format_args!(
-                "{shown}: a write failed since it was mounted, and what it wrote may be missing: {error}"
-            ));
-        }
-        Err(error) => {
-            let how = how.join(" ");
-            let what =
-                format_args!("what was changed cannot be written, so it stays mounted: {error}. `{how}` gives it up");
-            return Err(CliError::at(&shown, what));
-        }
+    let (past, synced) = if read_only { (None, Ok(())) } else { sync(&shown) };
+    if let Some(error) = past {
+        let shown = Quoted::path(&shown);
+        say(format_args!("{shown}: a write failed since it was mounted, and what it wrote may be missing: {error}"));
+    }
+    if let Err(error) = synced {
+        let how = how.join(" ");
+        let what =
+            format_args!("what was changed cannot be written, so it stays mounted: {error}. `{how}` gives it up");
+        return Err(CliError::at(&shown, what));
     }
     let dead = server_has_ended(&shown);
     let status = Command::new(how[0]).args([how[1], "--"]).arg(&shown).status();
@@ -70,15 +66,13 @@ pub(super) fn is_without_server(error: &io::Error) -> bool {
 
 /// Makes everything durable that was changed. Nobody hears of it if the server cannot do so when it closes the volume.
 ///
-/// Returns an error of the past that the kernel kept: it tells each once, whoever was told before, and has given up what
-/// could not be written then.
-fn sync(dir: &Path) -> io::Result<Option<io::Error>> {
+/// The first that it returns is an error that the kernel kept, of a write in the past or of this: it tells each once,
+/// whoever was told before, and has given up what could not be written then.
+fn sync(dir: &Path) -> (Option<io::Error>, io::Result<()>) {
     // Otherwise the server was killed, and the next one recovers; or another user mounted it.
-    let Ok(dir) = File::open(dir) else { return Ok(None) };
+    let Ok(dir) = File::open(dir) else { return (None, Ok(())) };
     let past = rustix::fs::syncfs(&dir).err();
-    if past.is_some() {
-        rustix::fs::syncfs(&dir)?;
-    }
-    dir.sync_all()?;
-    Ok(past.map(io::Error::from))
+    let now = if past.is_some() { rustix::fs::syncfs(&dir) } else { Ok(()) };
+    let synced = now.map_err(io::Error::from).and_then(|()| dir.sync_all());
+    (past.map(io::Error::from), synced)
 }
