@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::command;
 use common::mounted::{Mounted, is_mounted, shell};
 use f2fs::device::{AlignedBuf, BlockDevice, Request};
 use f2fs::uring::UringDevice;
