@@ -84,7 +84,7 @@ fn rewritten_blocks_come_over_nothing_newer() {
     let fs = FileSystem::open(Arc::new(Slow(device.clone())), options).unwrap();
     let stat = fs.statfs();
     let blocks = (stat.user_blocks - stat.valid_blocks) * 9 / 10 / THREADS;
-    let rounds = 200 * scale("F2FS_STRESS") as u64;
+    let rounds = 100 * scale("F2FS_STRESS") as u64;
     let work = &|number: u64| {
         let file = fs.create_file(format!("/{number}"), 0o644).unwrap();
         let mut random = Random::new(number + 1);

@@ -79,7 +79,7 @@ fn run(case: u32, actions: &[Action]) {
 
 /// Half of the sequences; the other half runs beside it.
 fn sequences(half: u32) {
-    let cases: u32 = std::env::var("F2FS_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let cases: u32 = std::env::var("F2FS_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
     let cases = cases.div_ceil(2);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
     let mut runner = TestRunner::new(config);
