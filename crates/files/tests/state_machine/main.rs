@@ -1,7 +1,7 @@
 //! Random sequences of operations against a naive model; after each sequence the volume must be what the model is, and
 //! clean to fsck.f2fs.
 //!
-//! `F2FS_CASES=5000` runs more sequences than the usual 60.
+//! `F2FS_CASES=5000` runs more sequences than the usual 40.
 #![allow(clippy::unwrap_used)] // what fails here is a failed test
 
 mod action;
