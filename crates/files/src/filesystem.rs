@@ -2,7 +2,7 @@
 
 use f2fs_device::BlockDevice;
 use f2fs_format::BLOCK_BYTES;
-use f2fs_sync::{Arc, CachePadded, PerCore, PlainArc};
+use f2fs_sync::{Arc, CachePadded, PerCore, PlainArc, protocol_value};
 use f2fs_volume::{
     CheckpointReport, CleanReport, FoundJournal, JournalMode, JournalTrouble, Reason, Volume, VolumeStat,
 };
@@ -71,7 +71,9 @@ impl FileSystem {
         };
         core.volume.recovery().settle_zones()?;
         if !core.volume.is_read_only() {
-            Attachment(&core).begin(journal, recovered.files != 0)?;
+            // What is given up must not be brought back by a later open: its blocks are free, and are written to.
+            let given_up = protocol_value!("given_up_is_found_again", !core.options.volume.recovery, false);
+            Attachment(&core).begin(journal, recovered.files != 0 || given_up)?;
             for ino in core.volume.orphans() {
                 InodeEnds(&core).free_orphan(ino)?;
             }

@@ -276,6 +276,28 @@ fn without_recovery_the_checkpoint_is_shown() {
     assert!(!fs.exists("/synced").unwrap() && fs.exists("/more").unwrap());
 }
 
+/// Nothing else makes it stay: the power goes before the program writes a checkpoint.
+#[test]
+fn what_was_given_up_is_not_found_again() {
+    let (device, fs) = start(Features(0), FsyncMode::Posix);
+    for number in 0..20 {
+        let file = fs.create_file(format!("/synced-{number}"), 0o644).unwrap();
+        file.write_at(&content(number, 40_000), 0).unwrap();
+        file.sync_all().unwrap();
+    }
+    let image = crashed(fs, &device);
+    let without = Options::new().volume(VolumeOptions::new().recovery(false));
+    let fs = FileSystem::open(image.clone(), without).unwrap();
+    // In the places of what was given up.
+    fs.create_file("/more", 0o644).unwrap().write_at(&content(100, 4 << 20), 0).unwrap();
+    let image = crashed(fs, &image);
+    let report = recovered(&image, |fs| {
+        let names: Vec<_> = fs.read_dir("/").unwrap().map(|entry| entry.unwrap().name).collect();
+        assert!(!names.iter().any(|name| name.starts_with(b"synced")), "given up, and found again");
+    });
+    assert_eq!(report, RecoveryReport::default());
+}
+
 /// The log goes on in other segments, and many threads write it.
 #[test]
 fn a_chain_through_several_segments_and_threads() {
@@ -394,4 +416,11 @@ fn the_last_of_several_names_is_not_given_away_by_a_sync() {
         assert_eq!(read(fs, "/a"), content(3, 9000));
         assert!(!fs.exists("/b").unwrap(), "its name went before the other one");
     });
+}
+
+/// `cargo test -p f2fs-files --features mutants --test fsync` runs this.
+#[cfg(feature = "mutants")]
+#[test]
+fn mutants_are_found() {
+    f2fs_sync::assert_found("what_was_given_up_is_not_found_again", &["given_up_is_found_again"], "found again");
 }

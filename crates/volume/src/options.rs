@@ -116,7 +116,8 @@ impl VolumeOptions {
         self
     }
 
-    /// Whether what was synced since the last checkpoint is recovered.
+    /// Whether what was synced since the last checkpoint is recovered. A file system that is opened for writing without
+    /// that gives it up, by a checkpoint.
     #[must_use]
     pub fn recovery(mut self, yes: bool) -> Self {
         self.recovery = yes;

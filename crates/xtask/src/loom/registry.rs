@@ -70,7 +70,7 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
 }
 
 /// Where the mutants stand that are found by something else than a model; `cargo xtask crash --mutants` runs them.
-const OTHER_MUTANTS: [&str; 15] = [
+const OTHER_MUTANTS: [&str; 16] = [
     "benches/tests/manycore.rs",
     "crates/trials/src/mutants.rs",
     "crates/journal/tests/lines.rs",
@@ -83,6 +83,7 @@ const OTHER_MUTANTS: [&str; 15] = [
     "crates/files/tests/unnamed.rs",
     "crates/files/tests/appends.rs",
     "crates/files/tests/strict.rs",
+    "crates/files/tests/fsync.rs",
     "crates/uring/src/nvme/durability/tests.rs",
     "crates/files/tests/journal/main.rs",
     "crates/files/tests/zoned/full.rs",
