@@ -18,6 +18,7 @@ use common::{command, ok, run};
 use f2fs::device::{AlignedBuf, BlockDevice};
 use f2fs::pmem::PmemDevice;
 use rustix::fs::OFlags;
+use rustix::process::Signal;
 
 #[test]
 fn what_was_synced_survives_a_kill() {
@@ -30,7 +31,7 @@ fn what_was_synced_survives_a_kill() {
     fs::create_dir(mounted.path("d")).unwrap();
     File::open(mounted.path("d")).unwrap().sync_all().unwrap();
     fs::write(mounted.path("lost"), b"not synced").unwrap();
-    mounted.kill("-KILL");
+    mounted.kill(Signal::KILL);
     assert!(fs::read(mounted.path("synced")).is_err());
     drop(synced);
     umount(&mounted.dir);
@@ -88,7 +89,7 @@ fn what_was_written_synchronously_survives_a_kill() {
             let mut options = OpenOptions::new();
             let file = options.write(true).custom_flags(flag.bits() as i32).open(mounted.path("f")).unwrap();
             file.write_all_at(buf.as_bytes(), 0).unwrap();
-            mounted.kill("-KILL");
+            mounted.kill(Signal::KILL);
             drop(file);
             umount(&mounted.dir);
             let found = run(command(["cat"]).arg(&mounted.image).arg("/f")).stdout;
@@ -125,7 +126,7 @@ fn what_was_synced_into_a_journal_survives_a_kill() {
         synced.set_permissions(fs::Permissions::from_mode(0o640)).unwrap();
         File::open(&mounted.dir).unwrap().sync_all().unwrap();
         fs::write(mounted.path("lost"), b"not synced").unwrap();
-        mounted.kill("-KILL");
+        mounted.kill(Signal::KILL);
         drop(synced);
         umount(&mounted.dir);
         let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
@@ -160,7 +161,7 @@ fn what_was_mapped_and_synced_survives_a_kill() {
             mapped.flush().unwrap();
             // Not synced: anything may be left of it.
             mapped.write_slice(63, &[0; 4096]).unwrap();
-            mounted.kill("-KILL");
+            mounted.kill(Signal::KILL);
         }
         umount(&mounted.dir);
         let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
@@ -205,7 +206,7 @@ fn what_is_old_enough_survives_a_kill() {
     }
     // The version stands in the first block, which is written before the last.
     thread::sleep(Duration::from_millis(300));
-    mounted.kill("-KILL");
+    mounted.kill(Signal::KILL);
     umount(&mounted.dir);
     mounted.mount(&[]);
     assert_eq!(fs::read(mounted.path("d/f")).unwrap(), vec![5; 100_000]);
@@ -237,7 +238,7 @@ fn what_a_database_committed_survives_a_kill() {
         for line in BufReader::new(sqlite.stdout.take().unwrap()).lines().map_while(Result::ok) {
             committed += usize::from(line == "committed");
             if line == "committed" && committed == 20 {
-                mounted.kill("-KILL");
+                mounted.kill(Signal::KILL);
             }
         }
         assert!(!sqlite.wait().unwrap().success() && committed >= 20, "{journal}: {committed}");
@@ -258,14 +259,14 @@ fn what_a_database_committed_survives_a_kill() {
 fn a_signal_closes_the_volume() {
     let Some(mounted) = Mounted::new("a_signal_closes_the_volume", &[]) else { return };
     fs::write(mounted.path("f"), b"kept").unwrap();
-    mounted.kill("-TERM");
+    mounted.kill(Signal::TERM);
     assert!(!is_mounted(&mounted.dir));
     assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/f")), "kept");
     // Also while a program uses it.
     mounted.mount(&[]);
     let open = File::create(mounted.path("g")).unwrap();
     open.write_all_at(b"kept too", 0).unwrap();
-    mounted.kill("-TERM");
+    mounted.kill(Signal::TERM);
     assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/g")), "kept too");
     // The directory is free at once, not when the last of these programs ends.
     assert!(!is_mounted(&mounted.dir));
@@ -274,23 +275,35 @@ fn a_signal_closes_the_volume() {
     assert_eq!(ok(command(["check"]).arg(&mounted.image)), "");
 }
 
-/// What programs that still use the mount have written is in the kernel's memory.
+/// What programs that still use the mount have written is in the kernel's memory. The program is one of its own: each
+/// process that is started here begins with copies of open files, and the kernel writes back when they are closed.
 #[test]
 fn a_signal_loses_nothing_that_programs_have_written() {
+    const SCRIPT: &str = "import mmap, os, sys
+written = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+os.write(written, b'w' * 1000000)
+mapped = os.open(sys.argv[2], os.O_CREAT | os.O_RDWR)
+os.ftruncate(mapped, 1000000)
+pages = mmap.mmap(mapped, 1000000)
+pages[:] = b'm' * 1000000
+print('ready', flush=True)
+sys.stdin.read()";
     for cache in ["cache=writeback", "cache=through", "cache=none"] {
         let Some(mounted) = Mounted::new("a_signal_loses_nothing_that_programs_have_written", &[cache]) else { return };
-        let written = File::create(mounted.path("written")).unwrap();
-        written.write_all_at(&vec![1; 20 << 20], 0).unwrap();
-        fs::write(mounted.path("mapped"), vec![0; 4 << 20]).unwrap();
-        let mapped = PmemDevice::open(mounted.path("mapped"), f2fs::pmem::OpenOptions::new()).unwrap();
-        mapped.write_slice(0, &vec![7; 4 << 20]).unwrap();
-        mounted.kill("-TERM");
+        let mut program = Command::new("python3");
+        program.args(["-c", SCRIPT]).args(["written", "mapped"].map(|name| mounted.path(name)));
+        let mut program = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        mounted.kill(Signal::TERM);
         assert!(!is_mounted(&mounted.dir));
-        assert!(written.sync_all().is_err(), "{cache}: the server has ended");
-        for (name, size, byte) in [("/written", 20 << 20, 1), ("/mapped", 4 << 20, 7)] {
+        drop(program.stdin.take());
+        program.wait().unwrap();
+        for (name, byte) in [("/written", b'w'), ("/mapped", b'm')] {
             let found = run(command(["cat"]).arg(&mounted.image).arg(name)).stdout;
             let right = found.iter().filter(|found| **found == byte).count();
-            assert!(found.len() == size && right == size, "{cache}: {name}: {right} of {}", found.len());
+            assert!(found.len() == 1_000_000 && right == 1_000_000, "{cache}: {name}: {right} of {}", found.len());
         }
         assert_eq!(ok(command(["check"]).arg(&mounted.image)), "");
     }

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 
 use common::mounted::{Mounted, is_mounted, umount};
 use common::{Place, command, fail, ok};
+use rustix::process::Signal;
 
 /// Runs the command under a name as `mount` does it, with an absolute path.
 fn helper(name: &str) -> Command {
@@ -149,7 +150,7 @@ fn what_else_is_mounted_stays_and_dead_mounts_are_named() {
     fail(command(["umount"]).arg(&other), 1, "no volume is mounted there");
     assert!(is_mounted(&other));
     umount(&other);
-    mounted.kill("-KILL");
+    mounted.kill(Signal::KILL);
     fail(
         command(["mount"]).arg(&mounted.image).arg(&mounted.dir),
         1,
@@ -185,7 +186,7 @@ fn what_lies_below_and_on_top_of_a_mount_stays() {
     mounted.mount(&[]);
     tmpfs();
     fs::write(mounted.path("on_top"), b"").unwrap();
-    mounted.kill("-TERM");
+    mounted.kill(Signal::TERM);
     assert!(mounted.path("on_top").exists());
     assert_eq!(closed(), "");
     umount();

@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::{Place, command, ok, run};
 
 /// A volume that is mounted, and unmounted in the end.
@@ -104,9 +106,11 @@ impl Mounted {
         pid
     }
 
-    pub(crate) fn kill(&self, signal: &str) {
-        let pid = self.server().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    /// Sends a signal to the server, and waits until it has ended. By itself: a new process begins with copies of the
+    /// files that are open here, and the kernel writes them back when these are closed.
+    pub(crate) fn kill(&self, signal: Signal) {
+        let pid = self.server();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
         let end = Instant::now() + Duration::from_secs(20);
         while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
             assert!(Instant::now() < end, "the server goes on");
