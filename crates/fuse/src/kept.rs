@@ -2,14 +2,12 @@
 //!
 //! # Locking rules
 //!
-//! None: two counters. A request is counted when its answer is still to be given, so that who sees none under way sees
-//! what the last one wrote.
+//! None: two counters, each a line for each processor, so that requests share none. The ends are summed before the
+//! beginnings: a request that comes between is under way.
 
 use std::time::{Duration, Instant};
 
-use f2fs_sync::atomic::AtomicU64;
-use f2fs_sync::atomic::Ordering::{Acquire, Release};
-use f2fs_sync::thread;
+use f2fs_sync::{ShardedCounter, thread};
 
 /// Kernels do not wait for the answers to what they hand over with `syncfs`; when no request came for so long, the last
 /// of them is answered.
@@ -18,10 +16,10 @@ const SILENCE: Duration = Duration::from_millis(250);
 const STEP: Duration = Duration::from_millis(10);
 
 /// Requests that hand over pages which the kernel has kept.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct KeptPages {
-    begun: AtomicU64,
-    ended: AtomicU64,
+    begun: ShardedCounter,
+    ended: ShardedCounter,
 }
 
 /// Such a request, until it is dropped.
@@ -29,18 +27,22 @@ pub(crate) struct KeptPages {
 pub(crate) struct HandedOver<'a>(&'a KeptPages);
 
 impl KeptPages {
+    pub(crate) fn new() -> KeptPages {
+        KeptPages { begun: ShardedCounter::new(0), ended: ShardedCounter::new(0) }
+    }
+
     /// A request has come.
     pub(crate) fn begin(&self) -> HandedOver<'_> {
-        self.begun.fetch_add(1, Release);
+        self.begun.add(1);
         HandedOver(self)
     }
 
     /// Waits until no request has come for a while and all are answered, but no longer than `limit`. Whether it was so.
     pub(crate) fn wait(&self, limit: Duration) -> bool {
         let began = Instant::now();
-        let (mut seen, mut since) = (self.begun.load(Acquire), began);
+        let (mut seen, mut since) = (self.begun.sum(), began);
         loop {
-            let (ended, begun) = (self.ended.load(Acquire), self.begun.load(Acquire));
+            let (ended, begun) = (self.ended.sum(), self.begun.sum());
             if begun != seen || ended != begun {
                 (seen, since) = (begun, Instant::now());
             } else if since.elapsed() >= SILENCE {
@@ -56,7 +58,7 @@ impl KeptPages {
 
 impl Drop for HandedOver<'_> {
     fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Release);
+        self.0.ended.add(1);
     }
 }
 
@@ -66,7 +68,7 @@ mod tests {
 
     #[test]
     fn requests_under_way_are_waited_for() {
-        let kept = KeptPages::default();
+        let kept = KeptPages::new();
         assert!(kept.wait(SILENCE * 100));
         let request = kept.begin();
         assert!(!kept.wait(SILENCE * 2), "one is not answered");
@@ -80,7 +82,7 @@ mod tests {
             });
             std::thread::sleep(SILENCE / 4);
             assert!(kept.wait(SILENCE * 100));
-            assert!(kept.begun.load(Acquire) >= 8, "more came");
+            assert!(kept.begun.sum() >= 8, "more came");
         });
     }
 }
