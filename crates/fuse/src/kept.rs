@@ -16,7 +16,7 @@ const SILENCE: Duration = Duration::from_millis(250);
 const STEP: Duration = Duration::from_millis(10);
 
 /// Requests that hand over pages which the kernel has kept.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct KeptPages {
     begun: ShardedCounter,
     ended: ShardedCounter,
@@ -27,10 +27,6 @@ pub(crate) struct KeptPages {
 pub(crate) struct HandedOver<'a>(&'a KeptPages);
 
 impl KeptPages {
-    pub(crate) fn new() -> KeptPages {
-        KeptPages { begun: ShardedCounter::new(0), ended: ShardedCounter::new(0) }
-    }
-
     /// A request has come.
     pub(crate) fn begin(&self) -> HandedOver<'_> {
         self.begun.add(1);
@@ -68,7 +64,7 @@ mod tests {
 
     #[test]
     fn requests_under_way_are_waited_for() {
-        let kept = KeptPages::new();
+        let kept = KeptPages::default();
         assert!(kept.wait(SILENCE * 100));
         let request = kept.begin();
         assert!(!kept.wait(SILENCE * 2), "one is not answered");

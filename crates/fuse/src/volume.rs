@@ -58,14 +58,7 @@ pub(crate) enum Read {
 impl Mounted {
     pub(crate) fn new(fs: &FileSystem, options: MountOptions) -> Result<Mounted, FsError> {
         let (table, streams) = (Table::new(fs.root()?), Streams::default());
-        Ok(Mounted {
-            fs: fs.clone(),
-            table,
-            streams,
-            options,
-            kernel: Arc::default(),
-            kept: Arc::new(KeptPages::new()),
-        })
+        Ok(Mounted { fs: fs.clone(), table, streams, options, kernel: Arc::default(), kept: Arc::default() })
     }
 
     /// Where to set whom to tell of attributes that change in a request whose answer has none.
