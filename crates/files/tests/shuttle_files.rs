@@ -295,6 +295,7 @@ fn attributes_written_ahead() {
 /// The same, where nodes and dentry blocks change after they were written for the next checkpoint.
 #[test]
 fn names_of_four_threads_written_ahead() {
-    random("names_of_four_threads_written_ahead", 60, || names_of_threads(ahead));
+    // Schedules by priorities find what these threads can do wrong much sooner.
     priorities("names_of_four_threads_written_ahead", 100, 5, || names_of_threads(ahead));
+    random("names_of_four_threads_written_ahead", 60, || names_of_threads(ahead));
 }

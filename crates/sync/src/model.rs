@@ -31,8 +31,14 @@ use std::time::Instant;
 ///
 /// If it fails under one of them, or deadlocks.
 pub fn exhaustive(name: &str, model: impl Fn() + Send + Sync + 'static) {
-    run(name, None, model);
+    let bound = (std::env::var_os(QUICK).is_some()).then_some(QUICK_PREEMPTIONS);
+    run(name, bound, model);
 }
+
+/// Set in the environment, it bounds the [`exhaustive`] models too.
+const QUICK: &str = "F2FS_LOOM_QUICK";
+/// To so many preemptions: one more than any other model asks for.
+const QUICK_PREEMPTIONS: usize = 4;
 
 /// Runs the model under every schedule that takes the processor from a thread that could go on at most `preemptions`
 /// times; `LOOM_MAX_PREEMPTIONS` may ask for more.

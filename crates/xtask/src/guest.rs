@@ -80,7 +80,8 @@ pub(crate) struct Args {
     /// Number of virtual machines that run at the same time, each with one processor.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Use smaller trees, for a run of minutes: medium in place of large ones, small in place of medium ones.
+    /// Use smaller trees, for a run of minutes: medium in place of large ones, small in place of medium ones. What only
+    /// measures is left out, unless it is named.
     #[arg(long)]
     quick: bool,
     /// Processors of the virtual machine of the test `scaling` [default: as many as this machine has, 16 at most].
@@ -262,7 +263,7 @@ const BY_HAND: [Test; 11] = [
 /// If the virtual machine cannot be started, or a test in it fails.
 pub(crate) fn run(args: Args) -> Result<()> {
     let Args { tests, list, prepare, as_tested, keep, jobs, quick, processors } = args;
-    let chosen = choose(&tests)?;
+    let chosen = choose(&tests, quick)?;
     if list {
         let by_hand = if tests.is_empty() { &BY_HAND[..] } else { &[] };
         for (name, shows, _) in chosen.iter().chain(by_hand) {
@@ -354,13 +355,16 @@ fn run_all(bench: &Bench, tests: &[Test], jobs: usize) -> Vec<&'static str> {
     failed.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn choose(names: &[String]) -> Result<Vec<Test>> {
+/// Of the tests that run by themselves, those that only measure: a quick run has no use for rates of a busy machine.
+const MEASUREMENTS: [&str; 1] = ["depth-one"];
+
+fn choose(names: &[String], quick: bool) -> Result<Vec<Test>> {
     let all = || TESTS.iter().chain(&BY_HAND);
     if let Some(unknown) = names.iter().find(|name| !all().any(|test| test.0 == name.as_str())) {
         bail!("there is no guest test {unknown}; `cargo xtask guest --list` lists them");
     }
     if names.is_empty() {
-        return Ok(Vec::from(TESTS));
+        return Ok(TESTS.into_iter().filter(|test| !quick || !MEASUREMENTS.contains(&test.0)).collect());
     }
     Ok(all().filter(|test| names.iter().any(|name| name == test.0)).copied().collect())
 }

@@ -58,6 +58,9 @@ pub(crate) struct Args {
     /// Explore bounded models with at least so many preemptions.
     #[arg(long, value_name = "NUMBER")]
     preemptions: Option<u32>,
+    /// Bound the models that explore every schedule too, to four preemptions. Half of their time is in four of them.
+    #[arg(long)]
+    quick: bool,
 }
 
 /// Runs the models and mutants.
@@ -66,7 +69,12 @@ pub(crate) struct Args {
 ///
 /// If a model fails, a mutant survives, or the announcements do not fit the sources.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let terms = Terms { limit: Duration::from_secs(args.limit), preemptions: args.preemptions, factor: None };
+    let terms = Terms {
+        limit: Duration::from_secs(args.limit),
+        preemptions: args.preemptions,
+        quick: args.quick,
+        factor: None,
+    };
     run_half(Half::Loom, &args.package, args.filter.as_deref(), terms)
 }
 

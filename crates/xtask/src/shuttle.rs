@@ -34,6 +34,7 @@ pub(crate) struct Args {
 ///
 /// If a scenario fails, a mutant survives, or an announced mutant does not exist.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let terms = Terms { limit: Duration::from_secs(args.limit), preemptions: None, factor: Some(args.factor) };
+    let terms =
+        Terms { limit: Duration::from_secs(args.limit), preemptions: None, quick: false, factor: Some(args.factor) };
     run_half(Half::Shuttle, &args.package, args.filter.as_deref(), terms)
 }

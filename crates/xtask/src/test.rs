@@ -67,7 +67,7 @@ enum Step {
     Tests,
     /// Run the examples in the documentation.
     Doctests,
-    /// Run the loom models and their mutants.
+    /// Run the loom models, with four preemptions at most, and their mutants.
     Loom,
     /// Run larger scenarios under random schedules, and their mutants.
     Shuttle,
@@ -114,7 +114,7 @@ impl Step {
     /// The chore that a step is which has a target directory of its own; nothing for the others.
     fn words(self) -> &'static [&'static str] {
         match self {
-            Step::Loom => &["loom"],
+            Step::Loom => &["loom", "--quick"],
             Step::Shuttle => &["shuttle"],
             Step::Counting => &["counting"],
             Step::Fuzz => &["fuzz", "--quick", "--seconds", "1"],

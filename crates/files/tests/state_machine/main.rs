@@ -1,7 +1,7 @@
 //! Random sequences of operations against a naive model; after each sequence the volume must be what the model is, and
 //! clean to fsck.f2fs.
 //!
-//! `F2FS_CASES=5000` runs more sequences than the usual 40.
+//! `F2FS_CASES=5000` runs more sequences than the usual 24.
 #![allow(clippy::unwrap_used)] // what fails here is a failed test
 
 mod action;
@@ -79,7 +79,7 @@ fn run(case: u32, actions: &[Action]) {
 
 /// Half of the sequences; the other half runs beside it.
 fn sequences(half: u32) {
-    let cases: u32 = std::env::var("F2FS_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
+    let cases: u32 = std::env::var("F2FS_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(24);
     let cases = cases.div_ceil(2);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
     let mut runner = TestRunner::new(config);

@@ -4,7 +4,7 @@
 //! mapping are measured beside bare copies on it, and beside the block device.
 //!
 //! Emulated time is no hardware's: a system call costs far more there than a copy. So the ratios are printed, and
-//! judged coarsely.
+//! judged coarsely, by the long form alone: in the short one, another machine takes the processors now and then.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,7 +54,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let rows = rows(&(read("file.csv")? + &read("block.csv")?))?;
     print!("{}", table(&rows)?);
     for ((operation, bytes), ways) in &rows {
-        if *bytes == 2 << 20 {
+        if *bytes == 2 << 20 && !bench.quick {
             let ratio = ratio(ways, "mapped", "copy")?;
             ensure!(ratio >= LEAST, "{operation} of 2 MiB: the device has {ratio:.2} of a bare copy's rate");
         }

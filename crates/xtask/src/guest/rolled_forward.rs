@@ -53,6 +53,16 @@ const IMAGES: [Image; 10] = [
     ("library-random-end", Maker::Library, true, true),
 ];
 
+/// Images of the short form. The others differ from them in one thing each.
+const QUICK: [&str; 6] =
+    ["kernel", "kernel-random-extra", "kernel-reset", "library", "library-extra", "library-random-extra"];
+
+/// The images of a form, with their indices among all, which seed their scripts.
+fn images(bench: &Bench) -> impl Iterator<Item = (usize, Image)> {
+    let quick = bench.quick;
+    IMAGES.into_iter().enumerate().filter(move |(_, image)| !quick || QUICK.contains(&image.0))
+}
+
 impl Maker {
     fn is_kernel(self) -> bool {
         matches!(self, Self::Kernel | Self::InterruptedKernel)
@@ -100,7 +110,7 @@ impl Sum {
     fn round(&mut self, bench: &Bench, round: u64) -> Result<()> {
         let image = |name: &str| bench.image(&format!("rolled-forward-{name}"));
         let mut crash = bench.guest.boot("rolled-forward-crash");
-        for (index, (name, maker, extra, random)) in IMAGES.into_iter().enumerate() {
+        for (index, (name, maker, extra, random)) in images(bench) {
             let features: &[&str] = if extra { &["-O", EXTRA_FEATURES] } else { &[] };
             let size = if random { 128 << 20 } else { 256 << 20 };
             if maker.is_kernel() {
@@ -123,13 +133,13 @@ impl Sum {
             }
             bench.here.agent(&words, &image(name))?;
         }
-        let output = crash.run(&crash_script(round), LIMIT)?;
+        let output = crash.run(&crash_script(bench, round), LIMIT)?;
         judge::succeeded(&output)?;
         self.wall += output.wall;
 
         let mut show = bench.guest.boot("rolled-forward");
         let mut here = Vec::new();
-        for (name, _, _, random) in IMAGES {
+        for (_, (name, _, _, random)) in images(bench) {
             let views = show_here(bench, &image(name)).with_context(|| name.to_owned())?;
             if !random {
                 as_expected(name, &views)?;
@@ -141,10 +151,10 @@ impl Sum {
             here.push(views);
             show = show.disk(&image(name), Bus::VirtioBlk, name);
         }
-        let output = show.run(&show_script(), LIMIT)?;
+        let output = show.run(&show_script(bench), LIMIT)?;
         judge::succeeded(&output)?;
         self.wall += output.wall;
-        for ((name, ..), views) in IMAGES.into_iter().zip(&here) {
+        for ((_, (name, ..)), views) in images(bench).zip(&here) {
             let there = bench.here.guest_manifest(&output.share, &format!("{name}.recovered"))?;
             judge::same(name, ("this project", &views.recovered), ("the kernel", &there))?;
             judge::fsck_clean(&image(name))?;
@@ -179,11 +189,11 @@ impl Sum {
 /// The kernel makes and syncs on all its disks, then the machine is reset, while one of them is in the middle of it.
 /// Its own checkpoints, every minute, are put off. All trees are made before the first file is synced: `sync` writes a
 /// checkpoint on every disk, and is not called afterwards.
-fn crash_script(round: u64) -> String {
+fn crash_script(bench: &Bench, round: u64) -> String {
     let mut make = String::new();
     let mut sync = String::new();
     let mut interrupted = String::new();
-    for (index, (name, maker, _, random)) in IMAGES.into_iter().enumerate().filter(|(_, image)| image.1.is_kernel()) {
+    for (index, (name, maker, _, random)) in images(bench).filter(|(_, image)| image.1.is_kernel()) {
         let seed = round * IMAGES.len() as u64 + index as u64;
         // Writing to a String cannot fail.
         let _ = write!(
@@ -232,7 +242,7 @@ fn crash_script(round: u64) -> String {
 }
 
 /// Mounts with recovery, which writes; for those with a known script first without it.
-fn show_script() -> String {
+fn show_script(bench: &Bench) -> String {
     let mut script = "set -e\n".to_owned();
     let mut show = |name: &str, view: &str, options: &str| {
         // Writing to a String cannot fail.
@@ -243,7 +253,7 @@ fn show_script() -> String {
              umount /mnt\n"
         );
     };
-    for (name, ..) in IMAGES {
+    for (_, (name, ..)) in images(bench) {
         if SHOWN_WITHOUT_RECOVERY.contains(&name) {
             show(name, "checkpoint", " -o ro,norecovery");
         }

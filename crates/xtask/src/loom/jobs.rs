@@ -36,6 +36,8 @@ pub(crate) struct Terms {
     pub(crate) limit: Duration,
     /// The least number of preemptions in bounded models, if they are to have more than they ask for.
     pub(crate) preemptions: Option<u32>,
+    /// Whether models that explore every schedule are bounded too.
+    pub(crate) quick: bool,
     /// How many times as many random schedules as scenarios ask for.
     pub(crate) factor: Option<u32>,
 }
@@ -129,6 +131,9 @@ impl Job {
         };
         if let Some(preemptions) = terms.preemptions {
             command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string());
+        }
+        if terms.quick {
+            command.env("F2FS_LOOM_QUICK", "1");
         }
         if let Some(factor) = terms.factor {
             let factor = if self.mutant.is_some() { factor.saturating_mul(MUTANT_FACTOR) } else { factor };
