@@ -71,10 +71,9 @@ pub use f2fs_device::{AlignedBuf, AlreadyOpen, BlockDevice, DeviceError, DeviceI
 pub use f2fs_files::{
     AllocateFlags, BadAttribute, BadEntry, Cleaner, CleanerOptions, Compression, Cursor, DeviceNumber, Dir, DirEntries,
     DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem, Flusher, FlusherOptions, FsError,
-    ImageError, InodeRef, JOURNAL_NOTE, JournalMode, JournalOptions, JournalTrouble, LockWaits, Metadata, NewFile,
-    OpenOptions, Options, Pace, RangeLock, ReadDir, ReadSlice, RecoveryReport, RenameMode, SetAttributes, SetMode,
-    SetTimes, StatKind, Stats, Temperature, Time, VolumeView, WriteHint, WriteSlice, Xattr, create_journal,
-    path_from_bytes,
+    ImageError, InodeRef, JournalMode, JournalOptions, JournalTrouble, LockWaits, Metadata, NewFile, OpenOptions,
+    Options, Pace, RangeLock, ReadDir, ReadSlice, RecoveryReport, RenameMode, SetAttributes, SetMode, SetTimes,
+    StatKind, Stats, Temperature, Time, VolumeView, WriteHint, WriteSlice, Xattr, create_journal, path_from_bytes,
 };
 pub use f2fs_format::checkpoint::Checkpoint;
 pub use f2fs_format::feature::Features;

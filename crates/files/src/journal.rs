@@ -24,8 +24,9 @@ use crate::inode::Inode;
 use crate::options::JournalOptions;
 use crate::xattr::Attributes;
 
-/// The attribute of the root that names the journal with which a volume is in use, or was left by a crash.
-pub const JOURNAL_NOTE: &[u8] = b"trusted.f2fs_journal";
+/// The attribute of the root that names the journal with which a volume is in use, or was left by a crash. Users of
+/// files do not see it: [`FileSystem::missing_journal`](crate::FileSystem::missing_journal) tells of it.
+pub(crate) const JOURNAL_NOTE: &[u8] = b"trusted.f2fs_journal";
 
 /// Makes a journal for the volume on `device` on a medium: all of it is the journal's. `force`: whatever is there is
 /// written over.
@@ -82,7 +83,7 @@ impl Attachment<'_> {
                 // Before the checkpoint that is announced in it.
                 core.volume.journal().attach(found)?;
                 if self.note()?.as_ref() != Some(&id) {
-                    Attributes(core).xattr_set(&self.root()?, JOURNAL_NOTE, id.as_bytes(), SetMode::Any)?;
+                    Attributes(core).any_set(&self.root()?, JOURNAL_NOTE, id.as_bytes(), SetMode::Any)?;
                 }
                 true
             }
@@ -119,7 +120,7 @@ impl Attachment<'_> {
 
     /// The identity of the journal that the volume was left with.
     fn note(self) -> Result<Option<String>, FsError> {
-        match Attributes(self.0).xattr_get(&*self.root()?, JOURNAL_NOTE) {
+        match Attributes(self.0).any_get(&*self.root()?, JOURNAL_NOTE) {
             Ok(value) => Ok(Some(String::from_utf8_lossy(&value).escape_default().to_string())),
             Err(FsError::NoAttribute) => Ok(None),
             Err(error) => Err(error),
@@ -131,7 +132,7 @@ impl Attachment<'_> {
         if self.note()?.is_none() {
             return Ok(false);
         }
-        match Attributes(self.0).xattr_remove(&self.root()?, JOURNAL_NOTE) {
+        match Attributes(self.0).any_remove(&self.root()?, JOURNAL_NOTE) {
             Ok(()) => Ok(true),
             Err(FsError::NoAttribute) => Ok(false),
             Err(error) => Err(error),

@@ -199,7 +199,7 @@ pub use flusher::{Flusher, FlusherOptions};
 #[cfg(feature = "uring")]
 pub use image::ImageError;
 pub use inode_ref::{InodeRef, SetAttributes};
-pub use journal::{JOURNAL_NOTE, create_journal};
+pub use journal::create_journal;
 pub use listing::{DirEntries, DirEntry, ReadDir};
 pub use namespace::create::NewFile;
 pub use namespace::path::path_from_bytes;

@@ -1,4 +1,7 @@
 //! Extended attributes.
+//!
+//! One of them is the file system's own, the note of the journal. Users do not see it, whatever copies the attributes of
+//! a root: it would be copied to a volume that has no such journal, or be removed where it is needed.
 
 use core::ops::Deref;
 
@@ -13,6 +16,7 @@ use crate::acl;
 use crate::core::Core;
 use crate::error::{BadAttribute, FsError};
 use crate::inode::Inode;
+use crate::journal::JOURNAL_NOTE;
 use crate::stat::{self, FileKind};
 use f2fs_volume::tree::{add_blocks, load_child};
 
@@ -50,6 +54,14 @@ impl Attributes<'_> {
 
     /// The value of an attribute, by its full name.
     pub(crate) fn xattr_get(&self, inode: &Inode, name: &[u8]) -> Result<Vec<u8>, FsError> {
+        if is_own(name) {
+            return Err(FsError::NoAttribute);
+        }
+        self.any_get(inode, name)
+    }
+
+    /// The same, of the file system's own too.
+    pub(crate) fn any_get(&self, inode: &Inode, name: &[u8]) -> Result<Vec<u8>, FsError> {
         let (kind, stored) = split(name)?;
         let _xattrs = inode.xattrs.read();
         let _gate = self.volume.begin_read();
@@ -70,7 +82,7 @@ impl Attributes<'_> {
         for entry in all.entries() {
             let entry = entry?;
             // A damaged name, which nobody can ask for, is not shown.
-            let full = full_name(entry.index, entry.name).filter(|name| split(name).is_ok());
+            let full = full_name(entry.index, entry.name).filter(|name| split(name).is_ok() && !is_own(name));
             let Some(name) = full else { continue };
             let value = match entry.index {
                 index::POSIX_ACL_ACCESS | index::POSIX_ACL_DEFAULT => acl::from_disk(entry.value)?,
@@ -92,6 +104,14 @@ impl Attributes<'_> {
         value: &[u8],
         mode: SetMode,
     ) -> Result<(), FsError> {
+        if is_own(name) {
+            return Err(bad(name, BadAttribute::Own));
+        }
+        self.any_set(inode, name, value, mode)
+    }
+
+    /// The same, of the file system's own too.
+    pub(crate) fn any_set(&self, inode: &Arc<Inode>, name: &[u8], value: &[u8], mode: SetMode) -> Result<(), FsError> {
         let (kind, stored) = split(name)?;
         if kind == index::USER && !matches!(inode.kind, FileKind::Regular | FileKind::Directory) {
             return Err(FsError::WrongKind { operation: "set a user attribute", kind: inode.kind.name() });
@@ -124,6 +144,14 @@ impl Attributes<'_> {
 
     /// Removes an attribute.
     pub(crate) fn xattr_remove(&self, inode: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
+        if is_own(name) {
+            return Err(FsError::NoAttribute);
+        }
+        self.any_remove(inode, name)
+    }
+
+    /// The same, of the file system's own too.
+    pub(crate) fn any_remove(&self, inode: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
         let (kind, stored) = split(name)?;
         self.balance()?;
         let _xattrs = inode.xattrs.write();
@@ -182,18 +210,26 @@ fn inline_area(inode: &RawInode, features: Features) -> &[u8] {
 /// Longest full name in bytes, the prefix included (`XATTR_NAME_MAX`).
 const MAX_NAME: usize = 255;
 
+/// Whether an attribute is the file system's own.
+fn is_own(name: &[u8]) -> bool {
+    name == JOURNAL_NOTE
+}
+
+fn bad(name: &[u8], why: BadAttribute) -> FsError {
+    FsError::Attribute { why, size: name.len(), limit: MAX_NAME }
+}
+
 fn split(name: &[u8]) -> Result<(u8, &[u8]), FsError> {
-    let bad = |why| FsError::Attribute { why, size: name.len(), limit: MAX_NAME };
     if name.len() > MAX_NAME {
-        return Err(bad(BadAttribute::NameTooLong));
+        return Err(bad(name, BadAttribute::NameTooLong));
     }
     if name.contains(&0) {
-        return Err(bad(BadAttribute::ZeroByte));
+        return Err(bad(name, BadAttribute::ZeroByte));
     }
     split_name(name).ok_or_else(|| {
         // With a letter more it would be a name.
         let only_prefix = split_name(&[name, b"x"].concat()).is_some_and(|(_, name)| name == b"x");
-        bad(if only_prefix { BadAttribute::OnlyPrefix } else { BadAttribute::Prefix })
+        bad(name, if only_prefix { BadAttribute::OnlyPrefix } else { BadAttribute::Prefix })
     })
 }
 

@@ -194,8 +194,7 @@ impl Tree {
             if tree.nodes.contains_key(&stat.ino.0) {
                 continue;
             }
-            // A note of the library's own.
-            let xattrs = fs.xattrs(&path)?.into_iter().filter(|(name, _)| name != f2fs_files::JOURNAL_NOTE).collect();
+            let xattrs = fs.xattrs(&path)?.into_iter().collect();
             let content = match stat.kind {
                 FileKind::Directory => Content::Dir,
                 FileKind::Symlink => Content::Symlink(fs.read_link(&path)?),

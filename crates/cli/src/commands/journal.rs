@@ -8,7 +8,7 @@ use f2fs::journal::{Journal, LaneEnd, LaneReport, Recovered, SharedMedium};
 use f2fs::uring::OpenOptions;
 use f2fs::volume::JournalArea;
 use f2fs::volume::format::recognise;
-use f2fs::{FsError, JOURNAL_NOTE, JournalMode, JournalOptions, create_journal};
+use f2fs::{JournalMode, JournalOptions, create_journal};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
@@ -121,18 +121,9 @@ fn volume_of(image: &Path) -> Result<[u8; 16], CliError> {
 /// A volume that was left with synced files in a journal needs that one.
 fn check_not_needed(image: &Path) -> Result<(), CliError> {
     let fs = open(image, Access::ReadCheckpoint)?;
-    match fs.xattr("/", JOURNAL_NOTE) {
-        Err(FsError::NoAttribute) => Ok(()),
-        Ok(id) => {
-            let id = String::from_utf8_lossy(&id).escape_default().to_string();
-            let what = "the volume was left with synced files in the journal";
-            Err(CliError::at(
-                image,
-                format_args!("{what} {id}: `f2fs journal detach` brings them back, -f gives them up"),
-            ))
-        }
-        Err(error) => Err(CliError::at(image, error)),
-    }
+    let Some(id) = fs.missing_journal().map_err(|error| CliError::at(image, error))? else { return Ok(()) };
+    let what = "the volume was left with synced files in the journal";
+    Err(CliError::at(image, format_args!("{what} {id}: `f2fs journal detach` brings them back, -f gives them up")))
 }
 
 /// How a lane ends, in a word and in words.

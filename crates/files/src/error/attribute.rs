@@ -16,6 +16,8 @@ pub enum BadAttribute {
     Prefix,
     /// The name is a prefix with nothing behind it (`EINVAL`).
     OnlyPrefix,
+    /// The file system's own, which nobody else sets: the note of a journal (`EPERM`).
+    Own,
     /// The value of an ACL's attribute is not an ACL (`EINVAL`).
     NotAnAcl,
     /// The value does not fit beside the file's other attributes (`ENOSPC`).
@@ -27,6 +29,7 @@ impl BadAttribute {
         match self {
             BadAttribute::NameTooLong => Errno::RANGE,
             BadAttribute::ZeroByte | BadAttribute::OnlyPrefix | BadAttribute::NotAnAcl => Errno::INVAL,
+            BadAttribute::Own => Errno::PERM,
             BadAttribute::Prefix => Errno::OPNOTSUPP,
             BadAttribute::NoRoom => Errno::NOSPC,
         }
@@ -40,6 +43,7 @@ impl fmt::Display for BadAttribute {
             BadAttribute::ZeroByte => "a name with a zero byte",
             BadAttribute::Prefix => "a name without a known prefix",
             BadAttribute::OnlyPrefix => "a prefix without a name behind it",
+            BadAttribute::Own => "a name that is the file system's own",
             BadAttribute::NotAnAcl => "not an access control list",
             BadAttribute::NoRoom => "no room beside the others",
         })

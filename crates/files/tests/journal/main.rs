@@ -20,7 +20,7 @@ use std::time::Duration;
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_device_test::RecordingDevice;
 use f2fs_device_test::pmem::CountedRegion;
-use f2fs_files::{FileSystem, FsError, JournalMode, JournalOptions, JournalTrouble, Options, create_journal};
+use f2fs_files::{FileSystem, FsError, JournalMode, JournalOptions, JournalTrouble, Options, SetMode, create_journal};
 use f2fs_journal::{Gather, MediumError, RegionMedium, SharedMedium};
 use f2fs_pmem::{MemoryRegion, PersistentRegion};
 use f2fs_sync::atomic::{AtomicU64, Ordering};

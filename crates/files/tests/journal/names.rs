@@ -25,8 +25,7 @@ fn tree(fs: &FileSystem) -> BTreeMap<String, Seen> {
     while let Some(path) = left.pop() {
         let here = if path.is_empty() { "/" } else { path.as_str() };
         let stat = fs.symlink_metadata(here).unwrap();
-        let attributes = fs.xattrs(here).unwrap().into_iter();
-        let attributes: Vec<_> = attributes.filter(|(name, _)| name != b"trusted.f2fs_journal").collect();
+        let attributes = fs.xattrs(here).unwrap();
         let content = match stat.kind {
             FileKind::Regular => read(fs, here),
             FileKind::Symlink => fs.read_link(here).unwrap(),

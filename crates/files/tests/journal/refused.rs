@@ -18,6 +18,26 @@ fn trouble(result: Result<FileSystem, FsError>) -> JournalTrouble {
     }
 }
 
+/// Who copies the attributes of a root neither takes the note of the journal away, nor to another volume.
+#[test]
+fn nobody_sees_or_changes_the_note_of_the_journal() {
+    const NOTE: &[u8] = b"trusted.f2fs_journal";
+    let (device, journal, fs) = start();
+    let root = fs.root().unwrap();
+    assert!(fs.xattrs("/").unwrap().is_empty() && root.xattrs().unwrap().is_empty());
+    assert!(matches!(fs.xattr("/", NOTE), Err(FsError::NoAttribute)));
+    assert!(matches!(root.remove_xattr(NOTE), Err(FsError::NoAttribute)));
+    for mode in [SetMode::Any, SetMode::Create, SetMode::Replace] {
+        let error = root.set_xattr(NOTE, b"another", mode).unwrap_err();
+        assert_eq!(error.raw_os_error(), 1, "{error}");
+    }
+    fs.set_xattr("/", b"trusted.another", b"value", SetMode::Any).unwrap();
+    fs.create_file("/file", 0o600).unwrap().sync_all().unwrap();
+    let image = cut(&device);
+    assert!(matches!(FileSystem::open(image.clone(), Options::new()), Err(FsError::JournalMissing { .. })));
+    assert!(FileSystem::open(image, with(&copy(&journal))).unwrap().exists("/file").unwrap());
+}
+
 #[test]
 fn volumes_and_journals_that_do_not_belong_together_are_refused() {
     let (device, journal, fs) = start();
