@@ -195,6 +195,10 @@ fn what_a_device_holds_is_overwritten_by_force_only() {
     let made = Command::new("mke2fs").args(["-q", "-t", "ext4"]).arg(&disks[1]).status().unwrap();
     assert!(made.success());
     fail(&mut on(&["format"], &disks), 1, "holds an ext");
+    let small = place.path("small");
+    File::create(&small).unwrap().set_len(1 << 20).unwrap();
+    let words = "a device of 1.0 MiB: each behind the first takes at least 2.0 MiB";
+    fail(command(["format", "-f", "--device"]).args([&small, &disks[0]]), 1, words);
     fail(on(&["format", "--record-as", "/dev/x"], &disks).arg("-f"), 2, "--record-as was given 1 times for 2 devices");
     ok(&mut on(&["format", "-f", "--record-as", "/dev/vdb", "--record-as", "/dev/vdc"], &disks));
     assert_eq!(superblock(&disks[0]).devices().unwrap()[1].path, b"/dev/vdc");

@@ -239,13 +239,17 @@ impl VolumePlan {
     /// [paths](FormatOptions::device_paths), or none for a single device.
     ///
     /// # Errors
-    /// As [`new`](Self::new); [`FormatError::Layout`] also if the number of paths is another one.
+    /// As [`new`](Self::new); [`FormatError::Layout`] also if the number of paths is another one, or if a device behind
+    /// the first has no room for a segment.
     pub fn on(options: &FormatOptions, devices: &[u64]) -> Result<VolumePlan, FormatError> {
         let options = &zones::with_sections(options)?;
         options.check()?;
         if devices.len() > 1 || !options.device_paths.is_empty() {
             let count = devices.len() as u64;
             within("paths of devices", options.device_paths.len() as u64, count, count)?;
+        }
+        for bytes in devices.iter().skip(1) {
+            within("bytes of a device behind the first", *bytes, SEGMENT_SIZE, MAX_SIZE)?;
         }
         let bytes = devices.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
         let extensions = extensions::lists(&options.cold_extensions, &options.hot_extensions)?;

@@ -22,6 +22,8 @@ use crate::size::human;
 
 /// The planner's name for the size of the device.
 const DEVICE_BYTES: &str = "bytes of the device";
+/// The same of any other device.
+const OTHER_BYTES: &str = "bytes of a device behind the first";
 
 pub(crate) fn run(args: &FormatArgs, others: &[PathBuf]) -> Result<(), CliError> {
     let options = options(args, others)?;
@@ -205,7 +207,9 @@ fn make(
     )?;
     formatted.map_err(|error| match &error {
         // The options ask for something that is possible on no device.
-        FormatVolumeError::Plan(FormatError::Layout { what, .. }) if *what != DEVICE_BYTES => CliError::usage(&error),
+        FormatVolumeError::Plan(FormatError::Layout { what, .. }) if ![DEVICE_BYTES, OTHER_BYTES].contains(what) => {
+            CliError::usage(&error)
+        }
         FormatVolumeError::Plan(FormatError::NotAPowerOfTwo { .. } | FormatError::Dependency { .. }) => {
             CliError::usage(&error)
         }
@@ -233,6 +237,10 @@ pub(super) fn impossible(error: &FormatError) -> String {
                 human(*found),
                 human(*bytes)
             )
+        }
+        FormatError::Layout { what, found, min, max } if *what == OTHER_BYTES => {
+            let (limit, bytes) = if found < min { ("at least", min) } else { ("at most", max) };
+            format!("a device of {}: each behind the first takes {limit} {}", human(*found), human(*bytes))
         }
         error => error.to_string(),
     }

@@ -146,6 +146,15 @@ fn sizes_and_options_that_do_not_fit() {
     assert_eq!(next, (700 * MIB, 992 * MIB));
     assert!(large(500 * MIB).is_ok() && large(next.1).is_ok() && large(next.1 - 1).is_err());
     assert!(plan(MAX_SIZE - SEGMENT_SIZE, |_| {}).is_ok());
+    // No size of the first device would help.
+    let two = FormatOptions { device_paths: alloc::vec![b"one".to_vec(), b"two".to_vec()], ..FormatOptions::default() };
+    match VolumePlan::on(&two, &[240 * MIB, SEGMENT_SIZE - 1]).unwrap_err() {
+        FormatError::Layout { what: "bytes of a device behind the first", found, min, .. } => {
+            assert_eq!((found, min), (SEGMENT_SIZE - 1, SEGMENT_SIZE));
+        }
+        error => panic!("{error}"),
+    }
+    assert!(VolumePlan::on(&two, &[240 * MIB, SEGMENT_SIZE]).is_ok());
     for bytes in [0, 1, 4096, MAX_SIZE, u64::MAX] {
         assert!(matches!(plan(bytes, |_| {}), Err(FormatError::Layout { found, .. }) if found == bytes));
     }
