@@ -12,6 +12,7 @@
 //! | [`LoggingDevice`] | the same into a file, in the format of Linux's `log-writes`; [`CrashLog`] reads such files |
 //! | [`CutPlan`], [`Cut`] | all of those images, or a choice of them, each with a name to find it again by |
 //! | [`HeldDevice`], [`LateDevice`] | a request that waits until a test lets it go on; requests that happen when somebody waits for them |
+//! | [`UnorderedDevice`] | requests that take their time, and end in any order |
 //! | [`SlowDevice`] | one request after the other, each for as long as its size costs, in real time |
 //! | [`SparseDevice`] | a device as large as you like, of which each copy takes what was changed on it |
 //! | [`ModelledSsd`], [`ModelledRegion`], [`play()`] | an SSD and persistent memory in virtual time, for threads that are played in turn |
@@ -42,6 +43,7 @@ mod record;
 mod slow;
 mod sparse;
 mod timing;
+mod unordered;
 mod wear;
 mod write_log;
 
@@ -58,6 +60,7 @@ pub use record::{IoCounts, RecordedPart, RecordingDevice};
 pub use slow::SlowDevice;
 pub use sparse::SparseDevice;
 pub use timing::{TimingDevice, TimingStat, Traffic};
+pub use unordered::UnorderedDevice;
 pub use wear::WearingZones;
 pub use write_log::WriteLogError;
 

@@ -175,6 +175,15 @@ pub enum FsError {
         /// The journal's identity.
         journal: String,
     },
+    /// A volume takes a journal only if the attributes of its root leave room for the journal's identity. Nothing was
+    /// written.
+    #[error("the extended attributes of the root leave {free} bytes for the journal's identity, which takes {needed}")]
+    NoRoomForJournal {
+        /// Bytes that it takes.
+        needed: usize,
+        /// Bytes that are free.
+        free: usize,
+    },
     /// The volume was left with files that were synced into another journal than the one that was given. Nothing was
     /// written.
     #[error("the volume was left with synced files in the journal {expected}, and {found} was given")]

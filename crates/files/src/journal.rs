@@ -18,8 +18,8 @@ use f2fs_journal::{Create, Journal, SharedMedium, Uuid};
 use f2fs_sync::{Arc, PlainArc};
 use f2fs_volume::{FoundJournal, JournalTrouble, Reason, Volume, VolumeOptions};
 
-use crate::FsError;
 use crate::core::Core;
+use crate::error::{BadAttribute, FsError};
 use crate::inode::Inode;
 use crate::options::JournalOptions;
 use crate::xattr::Attributes;
@@ -39,6 +39,16 @@ pub fn create_journal(device: PlainArc<dyn BlockDevice>, medium: SharedMedium, f
     let create = Create::new(Uuid(volume.superblock().uuid)).force(force);
     Journal::create(medium, &create).map_err(JournalTrouble::from)?;
     Ok(())
+}
+
+/// Names what has no room.
+fn without_room(error: FsError) -> FsError {
+    match error {
+        FsError::Attribute { why: BadAttribute::NoRoom, size: needed, limit: free } => {
+            FsError::NoRoomForJournal { needed, free }
+        }
+        error => error,
+    }
 }
 
 /// The journal of a file system that is being opened or closed.
@@ -83,7 +93,8 @@ impl Attachment<'_> {
                 // Before the checkpoint that is announced in it.
                 core.volume.journal().attach(found)?;
                 if self.note()?.as_ref() != Some(&id) {
-                    Attributes(core).any_set(&self.root()?, JOURNAL_NOTE, id.as_bytes(), SetMode::Any)?;
+                    let set = Attributes(core).any_set(&self.root()?, JOURNAL_NOTE, id.as_bytes(), SetMode::Any);
+                    set.map_err(without_room)?;
                 }
                 true
             }

@@ -2,69 +2,16 @@
 //! not come over what others write there later.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
-use f2fs_device::{
-    BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Op, Pending, Request, Ticket,
-};
-use f2fs_device_test::Random;
+use f2fs_device::MemoryDevice;
+use f2fs_device_test::{Random, UnorderedDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_test_kit::volumes::{assert_clean, scale};
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{Allocation, CostModel, VolumeOptions};
-
-/// Memory whose writes are done by a thread each, some of them late.
-#[derive(Debug)]
-struct Slow(Arc<MemoryDevice>);
-
-/// Requests of one call, each with the thread that does it.
-#[derive(Debug)]
-struct UnderWay(VecDeque<(usize, thread::JoinHandle<Completion>)>);
-
-impl Pending for UnderWay {
-    fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>) {
-        while let Some((_, thread)) = self.0.front()
-            && (block && out.is_empty() || thread.is_finished())
-        {
-            out.extend(self.0.pop_front().map(|(number, thread)| (number, thread.join().unwrap())));
-        }
-    }
-}
-
-impl BlockDevice for Slow {
-    fn info(&self) -> &DeviceInfo {
-        self.0.info()
-    }
-
-    fn claims(&self) -> &Claims {
-        self.0.claims()
-    }
-
-    fn submit(&self, requests: Vec<Request>) -> Ticket {
-        let total = requests.len();
-        let start = |(number, request): (usize, Request)| {
-            let device = self.0.clone();
-            let thread = thread::spawn(move || {
-                if request.op == Op::Write {
-                    let place = request.start.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-                    thread::sleep(Duration::from_micros(if place % 16 == 0 { 30_000 } else { place % 100 }));
-                }
-                device.execute(request)
-            });
-            (number, thread)
-        };
-        let under_way = requests.into_iter().enumerate().map(start).collect();
-        Ticket::pending(total, Vec::new(), Box::new(UnderWay(under_way)))
-    }
-
-    fn flush(&self) -> Result<(), DeviceError> {
-        self.0.flush()
-    }
-}
 
 /// What block `block` of a thread's file holds after its write number `stamp`.
 fn content(thread: u64, block: u64, stamp: u64) -> [u8; 4096] {
@@ -81,7 +28,7 @@ fn rewritten_blocks_come_over_nothing_newer() {
     let device = Arc::new(MemoryDevice::new((64 << 20) >> 12));
     format(&*device, &FormatOptions::default()).unwrap();
     let options = Options::new().volume(VolumeOptions::new().allocation(Allocation::partial(CostModel::nvme())));
-    let fs = FileSystem::open(Arc::new(Slow(device.clone())), options).unwrap();
+    let fs = FileSystem::open(Arc::new(UnorderedDevice::new(device.clone(), 1)), options).unwrap();
     let stat = fs.statfs();
     let blocks = (stat.user_blocks - stat.valid_blocks) * 9 / 10 / THREADS;
     let rounds = 100 * scale("F2FS_STRESS") as u64;

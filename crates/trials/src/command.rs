@@ -7,7 +7,7 @@
 //! | 2 | the command line is wrong |
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
@@ -21,6 +21,7 @@ use crate::joint::{self, JointPlan};
 use crate::lines::{LinePlan, WORKLOADS, explore_workload};
 use crate::mutants::{MUTANTS, OF_JOINT, OF_LINES};
 use crate::report;
+use crate::storm::{self, StormPlan, StormTally};
 use crate::workload::Workload;
 
 /// Cut the power at every point of many workloads, and check what is left on the device.
@@ -98,6 +99,11 @@ struct Arguments {
     /// `--threads` have an effect then.
     #[arg(long)]
     joint: bool,
+    /// So many volumes, each with threads on a device that is late, completes in any order and fails by chance, until its
+    /// power goes. Only `--seed`, `--seconds`, `--threads`, `--enough` and `--fsck` have an effect then; volumes with a
+    /// later seed follow.
+    #[arg(long, value_name = "VOLUMES", conflicts_with_all = ["lines", "joint", "faults", "workload"])]
+    storm: Option<u64>,
     /// Print the names of the mutants with the classes that find them, and do nothing.
     #[arg(long)]
     list_mutants: bool,
@@ -143,7 +149,7 @@ fn run_lines(json: bool) -> bool {
 
 /// Explores joint states; says whether all were as they must be.
 fn run_joint(arguments: &Arguments) -> anyhow::Result<bool> {
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     let plan = JointPlan { draws: 6, used: 20 };
     let (tally, violations) =
         joint::campaign(arguments.states, arguments.seed, arguments.threads, plan).map_err(anyhow::Error::msg)?;
@@ -165,6 +171,41 @@ fn run_joint(arguments: &Arguments) -> anyhow::Result<bool> {
     Ok(violations.is_empty())
 }
 
+/// Runs storms; says whether all promises were kept.
+fn run_storms(volumes: u64, arguments: &Arguments) -> bool {
+    let begun = Instant::now();
+    let plan = StormPlan {
+        seed: arguments.seed,
+        volumes,
+        until: arguments.seconds.map(|seconds| begun + Duration::from_secs(seconds)),
+        threads: arguments.threads,
+        // Few of these are used more than once, and fsck.f2fs takes longer than a storm.
+        fsck: arguments.fsck.div_ceil(20) as u64,
+    };
+    let hangs = |storm: &str| {
+        println!("hangs: {storm}");
+        std::process::exit(1);
+    };
+    let (tally, violations) = storm::run(plan, arguments.enough, &hangs);
+    let StormTally { volumes, operations: [done, refused], syncs, faults, closed, journals_lost } = tally;
+    if arguments.json {
+        let total = serde_json::json!({
+            "states": volumes, "operations": done, "refused": refused, "syncs": syncs, "faults": faults,
+            "closed": closed, "journals_lost": journals_lost,
+        });
+        println!("{}", serde_json::json!({ "total": total, "violations": violations }));
+    } else {
+        violations.iter().for_each(|violation| println!("{violation}"));
+        println!(
+            "{volumes} volumes, {closed} of them closed: {done} operations and {refused} refused ones, {syncs} syncs, {faults} faults, \
+             {journals_lost} journals lost with their devices, {} violations, {:.1} s",
+            violations.len(),
+            begun.elapsed().as_secs_f64()
+        );
+    }
+    violations.is_empty()
+}
+
 fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if arguments.list_mutants {
         for (name, what, class) in MUTANTS {
@@ -177,6 +218,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
             println!("{name}\tlines\t{what}");
         }
         return Ok(true);
+    }
+    if let Some(volumes) = arguments.storm {
+        return Ok(run_storms(volumes, arguments));
     }
     if arguments.joint {
         return run_joint(arguments);

@@ -10,6 +10,7 @@
 //! | [`explore`] | the states that a crash may leave, each looked at, some used and crashed again |
 //! | [`lines`] | the same on persistent memory, where a crash loses words and not sectors |
 //! | [`joint`] | the states of a volume and of its journal in persistent memory, both at the same time |
+//! | [`storm`] | threads on a device that is late, unordered and fails, until the power goes |
 //! | [`campaign`], [`contents`] | many workloads, and what was seen in them |
 //! | [`faults`] | a fault at every request of a workload, and what it comes to |
 //! | [`pool`], [`command`], `report` | all processors; the command line, and what is printed |
@@ -69,6 +70,7 @@ pub mod record;
 mod report;
 mod several;
 mod state;
+pub mod storm;
 pub mod tree;
 mod watch;
 pub mod workload;

@@ -85,7 +85,8 @@ fn is_plain(character: char) -> bool {
 
 /// Whether a character cannot be told from others by eye: control characters, and those that have no width, join
 /// others, or turn the direction of a line.
-fn is_hidden(character: char) -> bool {
+#[must_use]
+pub fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(
             character,

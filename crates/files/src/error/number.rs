@@ -58,6 +58,7 @@ fn number(error: &FsError) -> Errno {
         FsError::LinkTarget { len, limit, .. } if len > limit => Errno::NAMETOOLONG,
         FsError::NoAttribute => Errno::NODATA,
         FsError::Attribute { why, .. } => why.number(),
+        FsError::NoRoomForJournal { .. } => Errno::NOSPC,
         FsError::Encrypted { .. } => Errno::NOKEY,
         FsError::Compressed { .. } | FsError::Unsupported { .. } => Errno::OPNOTSUPP,
         FsError::Name(_)

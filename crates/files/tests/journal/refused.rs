@@ -39,6 +39,28 @@ fn nobody_sees_or_changes_the_note_of_the_journal() {
 }
 
 #[test]
+fn a_root_whose_attributes_are_full_takes_no_journal() {
+    let device = formatted(64, &FormatOptions::default());
+    let journal = medium();
+    create_journal(device.clone(), journal.clone(), false).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    for len in [200, 20, 1] {
+        for number in 0.. {
+            match fs.set_xattr("/", format!("user.{len}-{number}"), &vec![1; len], SetMode::Any) {
+                Ok(()) => {}
+                Err(FsError::Attribute { .. }) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    fs.close().unwrap();
+    let error = FileSystem::open(device.clone(), with(&journal)).unwrap_err();
+    assert!(matches!(error, FsError::NoRoomForJournal { needed: 50..60, free: 0..30 }), "{error}");
+    assert_clean(&device);
+    FileSystem::open(device, Options::new()).unwrap().close().unwrap();
+}
+
+#[test]
 fn volumes_and_journals_that_do_not_belong_together_are_refused() {
     let (device, journal, fs) = start();
     fs.create_file("/file", 0o600).unwrap().sync_all().unwrap();

@@ -17,6 +17,9 @@ pub struct DeviceZones {
     pub capacities: Vec<u64>,
 }
 
+/// A new volume has up to two blocks in a log, of the root and of `lost+found`, and the log goes on behind them.
+const LEAST_CAPACITY: u64 = 3;
+
 impl DeviceZones {
     /// Segments in which a block can be written, of these zones.
     fn usable_segments(&self, zones: impl IntoIterator<Item = usize>) -> u64 {
@@ -61,8 +64,10 @@ pub(super) fn with_sections(options: &FormatOptions) -> Result<FormatOptions, Fo
     let zone_blocks = first.zone_blocks;
     for zones in &zoned {
         within("blocks in a zone (the same on all devices)", zones.zone_blocks, zone_blocks, zone_blocks)?;
-        if let Some(capacity) = zones.capacities.iter().find(|blocks| **blocks > zone_blocks) {
-            within("blocks of a zone that can be written", *capacity, 1, zone_blocks)?;
+        // A zone that is worn out has none.
+        let unfit = |blocks: &&u64| **blocks > zone_blocks || (1..LEAST_CAPACITY).contains(*blocks);
+        if let Some(capacity) = zones.capacities.iter().find(unfit) {
+            within("blocks of a zone that can be written", *capacity, LEAST_CAPACITY, zone_blocks)?;
         }
     }
     within("blocks in a zone", zone_blocks, BLOCKS_PER_SEGMENT.into(), u64::from(u32::MAX) / 4096)?;

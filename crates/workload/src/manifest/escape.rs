@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::shell::is_hidden;
+
 /// Prints bytes with everything outside printable UTF-8 as `\xNN`, and backslash and the bytes of `also` too.
 pub(super) struct Escaped<'a> {
     pub(super) bytes: &'a [u8],
@@ -12,7 +14,7 @@ impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.bytes.utf8_chunks() {
             for character in chunk.valid().chars() {
-                if character.is_control() || character == '\\' || self.also.contains(character) {
+                if is_hidden(character) || character == '\\' || self.also.contains(character) {
                     escape(f, character.encode_utf8(&mut [0; 4]).as_bytes())?;
                 } else {
                     fmt::Write::write_char(f, character)?;
@@ -56,6 +58,8 @@ mod tests {
         assert_eq!(escaped(b"\xff\xc3("), "\\xff\\xc3(");
         // U+0085 is a control character of two bytes.
         assert_eq!(escaped("\u{85}".as_bytes()), "\\xc2\\x85");
+        // U+202E turns the direction of what follows.
+        assert_eq!(escaped("\u{202e}a".as_bytes()), "\\xe2\\x80\\xaea");
         assert_eq!(Escaped { bytes: b"a=b;c", also: "=;" }.to_string(), "a\\x3db\\x3bc");
     }
 }

@@ -1,0 +1,178 @@
+//! What a thread knows of a file: what a reader may find, and what a crash may leave.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use f2fs_files::File;
+use f2fs_format::Nid;
+
+/// Bytes that are written and judged as one.
+pub(super) const UNIT: u64 = 512;
+/// Operations that a file remembers, for who looks for what went wrong.
+const STORY: usize = 40;
+
+/// A value that is one of several: to a reader, and after a crash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Promise<T> {
+    now: BTreeSet<T>,
+    left: BTreeSet<T>,
+}
+
+impl<T: Ord + Clone> Promise<T> {
+    pub(super) fn new(value: T) -> Promise<T> {
+        Promise { now: BTreeSet::from([value.clone()]), left: BTreeSet::from([value]) }
+    }
+
+    /// Somebody asks for this value: from here on a crash may leave it.
+    pub(super) fn asked(&mut self, value: T) {
+        self.left.insert(value);
+    }
+
+    /// It was made so, or is seen to be.
+    pub(super) fn made(&mut self, value: T) {
+        self.left.insert(value.clone());
+        self.now = BTreeSet::from([value]);
+    }
+
+    /// An error was told to who asked: it is as it was, or as it was to be.
+    pub(super) fn failed(&mut self, value: T) {
+        self.left.insert(value.clone());
+        self.now.insert(value);
+    }
+
+    /// A crash leaves it as it is.
+    pub(super) fn synced(&mut self) {
+        self.left = self.now.clone();
+    }
+
+    pub(super) fn is(&self, value: &T) -> bool {
+        self.now.contains(value)
+    }
+
+    pub(super) fn may_be_left(&self, value: &T) -> bool {
+        self.left.contains(value)
+    }
+
+    /// The value, if it is known.
+    pub(super) fn known(&self) -> Option<&T> {
+        self.now.first().filter(|_| self.now.len() == 1)
+    }
+
+    /// Whether a crash may leave one of several.
+    pub(super) fn is_open(&self) -> bool {
+        self.left.len() > 1
+    }
+
+    /// The smallest that a crash may leave.
+    pub(super) fn least_left(&self) -> Option<&T> {
+        self.left.first()
+    }
+}
+
+/// A file that one thread has made.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) ino: Nid,
+    pub(super) handle: Option<File>,
+    pub(super) name: Promise<Option<String>>,
+    /// Bytes.
+    pub(super) size: Promise<u64>,
+    /// What each [unit](UNIT) holds: the stamp of who wrote it, or 0.
+    units: BTreeMap<u64, Promise<u64>>,
+    /// Whether it is there after a crash.
+    pub(super) durable: bool,
+    /// Whether its last name was taken away, or that was tried.
+    pub(super) removed: bool,
+    /// Whether a sync began since the last that succeeded. In the mode `posix` it writes in any order, so that it may
+    /// leave anything of what has changed.
+    pub(super) sync_began: bool,
+    story: VecDeque<String>,
+}
+
+impl Known {
+    pub(super) fn new(file: File, name: String) -> Known {
+        let mut known = Known {
+            ino: file.ino(),
+            handle: Some(file),
+            name: Promise::new(None),
+            size: Promise::new(0),
+            units: BTreeMap::new(),
+            durable: false,
+            removed: false,
+            sync_began: false,
+            story: VecDeque::new(),
+        };
+        known.tell(format!("create {name}"));
+        known.name.made(Some(name));
+        known
+    }
+
+    pub(super) fn tell(&mut self, what: String) {
+        if self.story.len() == STORY {
+            self.story.pop_front();
+        }
+        self.story.push_back(what);
+    }
+
+    pub(super) fn story(&self) -> String {
+        let words: Vec<&str> = self.story.iter().map(String::as_str).collect();
+        words.join("; ")
+    }
+
+    pub(super) fn path(&self) -> Option<String> {
+        self.name.known().cloned().flatten()
+    }
+
+    /// The size that the handle tells.
+    pub(super) fn bytes(&self) -> u64 {
+        self.handle.as_ref().map_or(0, File::size)
+    }
+
+    pub(super) fn unit(&self, number: u64) -> Promise<u64> {
+        self.units.get(&number).cloned().unwrap_or_else(|| Promise::new(0))
+    }
+
+    pub(super) fn unit_mut(&mut self, number: u64) -> &mut Promise<u64> {
+        self.units.entry(number).or_insert_with(|| Promise::new(0))
+    }
+
+    /// Those that may hold something, from this one on.
+    pub(super) fn units_from(&self, first: u64) -> Vec<u64> {
+        self.units.range(first..).map(|(number, _)| *number).collect()
+    }
+
+    /// Whether a crash may leave one of several things in a block.
+    pub(super) fn is_open_around(&self, unit: u64) -> bool {
+        const PER_BLOCK: u64 = f2fs_device::BLOCK_SIZE as u64 / UNIT;
+        let first = unit - unit % PER_BLOCK;
+        (first..first + PER_BLOCK).any(|unit| self.unit(unit).is_open())
+    }
+
+    /// Everything of it is durable.
+    pub(super) fn synced(&mut self) {
+        self.name.synced();
+        self.size.synced();
+        self.units.values_mut().for_each(Promise::synced);
+        (self.durable, self.sync_began) = (true, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_may_be_either_and_what_is_synced_stays() {
+        let mut size = Promise::new(0);
+        size.asked(10);
+        assert!(size.is(&0) && !size.is(&10) && size.may_be_left(&10) && size.may_be_left(&0));
+        size.made(10);
+        assert_eq!(size.known(), Some(&10));
+        assert!(size.is_open() && size.least_left() == Some(&0));
+        size.synced();
+        assert!(!size.may_be_left(&0) && !size.is_open());
+        size.failed(20);
+        assert!(size.is(&10) && size.is(&20) && size.known().is_none());
+        size.made(20);
+        assert!(size.may_be_left(&10) && size.may_be_left(&20) && !size.is(&10));
+    }
+}
