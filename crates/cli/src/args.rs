@@ -428,7 +428,8 @@ pub(crate) struct CheckArgs {
     /// Repair the volume. Every block that changes is saved first; files without a name go to lost+found.
     #[arg(long, conflicts_with = "undo")]
     pub(crate) repair: bool,
-    /// The file for the saved blocks. It must not exist yet [default: IMAGE.f2fs-backup].
+    /// The file for the saved blocks. It must not exist yet [default: IMAGE.f2fs-backup; of a device, in the
+    /// current directory].
     #[arg(long, requires = "repair", value_name = "FILE")]
     pub(crate) backup: Option<PathBuf>,
     /// Repair the last checkpoint, and give up the files that were synced after it.

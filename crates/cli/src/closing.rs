@@ -17,6 +17,10 @@ use crate::mounts;
 
 /// How long a server may take to close its volume.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it may take until it says that it does.
+const GRACE: Duration = Duration::from_secs(5);
+/// The name of a process that closes a volume.
+const CLOSING: &[u8] = b"f2fs-closing";
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Whoever waits longer is told why.
@@ -35,7 +39,9 @@ pub(crate) fn once_closed<T>(image: &Path, mut open: impl FnMut() -> Result<T, O
         let opened = open();
         match &opened {
             Err(OpenError::AlreadyOpen { holder: Some(holder), .. })
-                if begun.elapsed() < PATIENCE && serves(holder.pid) && !mounts::has(image) =>
+                if begun.elapsed() < if is_closing(holder.pid) { PATIENCE } else { GRACE }
+                    && serves(holder.pid)
+                    && !mounts::has(image) =>
             {
                 if !told && begun.elapsed() > SOON {
                     say(format_args!("waiting for process {}, which closes {}", holder.pid, Quoted::path(image)));
@@ -46,6 +52,16 @@ pub(crate) fn once_closed<T>(image: &Path, mut open: impl FnMut() -> Result<T, O
         }
         thread::sleep(PAUSE);
     }
+}
+
+/// Lets others know that this process, the server of a mount, closes its volume.
+pub(crate) fn announce() {
+    // Without it others wait less long, and no more.
+    let _ = fs::write("/proc/self/comm", CLOSING);
+}
+
+fn is_closing(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_ascii() == CLOSING)
 }
 
 /// Whether a process is the server of a mount, or was a moment ago.

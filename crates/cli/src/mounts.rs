@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// A volume that `f2fs mount` serves.
@@ -23,10 +24,27 @@ pub(crate) fn on(dir: &Path) -> Option<Mount> {
     all().into_iter().rev().find(|(on, _)| *on == dir).map(|(_, mount)| mount)
 }
 
-/// Whether an image is mounted somewhere.
+/// Whether an image is mounted somewhere, by this name or by another.
 pub(crate) fn has(image: &Path) -> bool {
-    let image = image.canonicalize().unwrap_or_else(|_| image.to_owned());
-    all().iter().any(|(_, mount)| mount.image == image)
+    let this = what(image);
+    let path = image.canonicalize().unwrap_or_else(|_| image.to_owned());
+    all().iter().any(|(_, mount)| mount.image == path || this.is_some() && what(&mount.image) == this)
+}
+
+/// What a path leads to: the device and the inode of a file, and of the file behind a loop device.
+fn what(path: &Path) -> Option<(u64, u64)> {
+    let data = path.metadata().ok()?;
+    if !data.file_type().is_block_device() {
+        return Some((data.dev(), data.ino()));
+    }
+    let (major, minor) = (rustix::fs::major(data.rdev()), rustix::fs::minor(data.rdev()));
+    let behind = fs::read(format!("/sys/dev/block/{major}:{minor}/loop/backing_file")).ok();
+    let file = behind.map(|path| PathBuf::from(OsString::from_vec(path.trim_ascii_end().to_vec())));
+    match file.and_then(|file| file.metadata().ok()) {
+        Some(data) => Some((data.dev(), data.ino())),
+        // No file has a device number of its own and no file system.
+        None => Some((u64::MAX, data.rdev())),
+    }
 }
 
 /// All mounts, with their directories.

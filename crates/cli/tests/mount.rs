@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::mounted::{Mounted, is_mounted, shell};
+use common::{command, fail};
 use f2fs::device::{AlignedBuf, BlockDevice, Request};
 use f2fs::uring::UringDevice;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags, SeekFrom as Seeking, XattrFlags};
@@ -405,4 +406,23 @@ fn direct_writes_leave_nothing_old_in_the_cache() {
         drop(device);
         mounted.judge();
     }
+}
+
+/// Whoever opens a mounted image by another of its names is refused at once: nobody closes it.
+#[test]
+fn an_image_has_one_opener_whatever_its_name() {
+    let Some(mounted) = Mounted::formatted("an_image_has_one_opener_whatever_its_name", &[]) else { return };
+    mounted.mount(&[]);
+    let beside = |name: &str| mounted.image.with_file_name(name);
+    fs::hard_link(&mounted.image, beside("linked")).unwrap();
+    let begun = Instant::now();
+    fail(command(["ls"]).arg(beside("linked")), 1, "in use by process");
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    // The mount has no name of it any more: whether it is about to close has to be waited for.
+    fs::remove_file(&mounted.image).unwrap();
+    let begun = Instant::now();
+    fail(command(["ls"]).arg(beside("linked")), 1, "in use by process");
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    fs::rename(beside("linked"), &mounted.image).unwrap();
+    mounted.judge();
 }

@@ -30,7 +30,7 @@ use crate::args::mount::{Asked, MountArgs, options};
 use crate::error::{CliError, Context};
 use crate::image::{Access, open_to_mount};
 use crate::interrupt::{listen, until_stopped};
-use crate::{medium, system_log};
+use crate::{closing, medium, system_log};
 
 /// The message of the process in the background.
 const MOUNTED: &[u8] = b"mounted\n";
@@ -120,6 +120,7 @@ fn serve(image: &Path, fs: &FileSystem, mount: Mount, unmounter: &Unmounter) -> 
                 let written = unmounter.write_back(WRITE_BACK).about(image);
                 // Without this the directory would be of no use until these programs end.
                 let _ = unmounter.detach();
+                closing::announce();
                 let closed = fs.close().about(image);
                 [&written, &closed].into_iter().filter_map(|done| done.as_ref().err()).for_each(|error| {
                     error.report();
@@ -132,6 +133,7 @@ fn serve(image: &Path, fs: &FileSystem, mount: Mount, unmounter: &Unmounter) -> 
         },
         |_| None,
     )?;
+    closing::announce();
     let closed = fs.close().about(image);
     result.about(image)?;
     closed?;

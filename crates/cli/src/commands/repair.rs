@@ -105,11 +105,7 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let changed = repair.blocks().count();
     let backup = match &args.backup {
         Some(path) => path.clone(),
-        None => {
-            let mut name = image.clone().into_os_string();
-            name.push(".f2fs-backup");
-            PathBuf::from(name)
-        }
+        None => default_backup(image),
     };
     if changed > 0 {
         // On the disk before the first block of the volume changes.
@@ -148,4 +144,25 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         (false, _) => CORRUPT,
     };
     tell_verdict(verdict, told)
+}
+
+/// Where the blocks are saved that a repair changes: beside an image, and here for a device, since what lies beside that
+/// is gone with the next boot.
+fn default_backup(image: &Path) -> PathBuf {
+    let is_file = image.metadata().is_ok_and(|data| data.is_file());
+    let at = if is_file { image.as_os_str() } else { image.file_name().unwrap_or(image.as_os_str()) };
+    let mut name = at.to_owned();
+    name.push(".f2fs-backup");
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_a_device_are_saved_here() {
+        assert_eq!(default_backup(Path::new("/dev/null")), Path::new("null.f2fs-backup"));
+        assert_eq!(default_backup(Path::new("/etc/passwd")), Path::new("/etc/passwd.f2fs-backup"));
+    }
 }
