@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use f2fs::uring::OpenError;
 use f2fs_workload::shell::Quoted;
 
-use crate::error::say;
+use crate::error::{CliError, say};
 use crate::mounts;
 
 /// How long a server may take to close its volume.
@@ -52,6 +52,48 @@ pub(crate) fn once_closed<T>(image: &Path, mut open: impl FnMut() -> Result<T, O
         }
         thread::sleep(PAUSE);
     }
+}
+
+/// Who has an image open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Nobody who keeps a reader out, as far as this process may know.
+    Nobody,
+    /// A process, if it can be known which.
+    Somebody(Option<u32>),
+}
+
+/// Who has an image open for writing.
+pub(crate) fn in_use(image: &Path) -> Use {
+    let how = f2fs::uring::OpenOptions::new().read_only(true).patience(Duration::ZERO);
+    match f2fs::uring::open(image, how) {
+        Err(OpenError::AlreadyOpen { holder, .. }) => Use::Somebody(holder.map(|holder| holder.pid)),
+        _ => Use::Nobody,
+    }
+}
+
+/// Waits until the server of a mount that was taken away has closed its volume, and says so if it takes long.
+///
+/// # Errors
+///
+/// If it does not begin to: the volume is mounted in another place too.
+pub(crate) fn until_closed(image: &Path, server: Use) -> Result<(), CliError> {
+    let begun = Instant::now();
+    let mut told = false;
+    while server != Use::Nobody && in_use(image) == server {
+        let closing = matches!(server, Use::Somebody(Some(pid)) if is_closing(pid));
+        if !closing && (mounts::has(image) || begun.elapsed() > GRACE) {
+            let what = "is still in use: it is mounted in another place, too, or in another namespace of mounts, and is closed \
+                        when the last of them goes";
+            return Err(CliError::at(image, what));
+        }
+        if !told && begun.elapsed() > SOON {
+            say(format_args!("waiting until {} is closed", Quoted::path(image)));
+            told = true;
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
 }
 
 /// Lets others know that this process, the server of a mount, closes its volume.

@@ -239,7 +239,11 @@ pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<Arc<dyn Block
 pub(crate) fn cannot_open(error: &OpenError) -> CliError {
     match error {
         OpenError::Io { path, source, .. } => CliError::at(path, reason(path, source)),
-        other => CliError::new(other),
+        other => {
+            let text = other.to_string();
+            let path = format!("{}: ", other.path().display());
+            CliError::at(other.path(), text.strip_prefix(&path).unwrap_or(&text))
+        }
     }
 }
 

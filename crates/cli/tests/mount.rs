@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::mounted::{Mounted, is_mounted, shell};
-use common::{command, fail};
+use common::{command, fail, ok};
 use f2fs::device::{AlignedBuf, BlockDevice, Request};
 use f2fs::uring::UringDevice;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags, SeekFrom as Seeking, XattrFlags};
@@ -424,5 +424,23 @@ fn an_image_has_one_opener_whatever_its_name() {
     fail(command(["ls"]).arg(beside("linked")), 1, "in use by process");
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     fs::rename(beside("linked"), &mounted.image).unwrap();
+    mounted.judge();
+}
+
+/// The volume is closed when the last mount of it goes, and nobody waits for that without a word.
+#[test]
+fn a_mount_in_two_places_is_told_of() {
+    let Some(mounted) = Mounted::formatted("a_mount_in_two_places_is_told_of", &[]) else { return };
+    mounted.mount(&[]);
+    let other = mounted.dir.with_file_name("other");
+    fs::create_dir(&other).unwrap();
+    let bound = Command::new("mount").arg("--bind").args([&mounted.dir, &other]).status().unwrap();
+    assert!(bound.success());
+    fs::write(mounted.path("file"), "contents").unwrap();
+    fail(command(["umount"]).arg(&mounted.dir), 1, "it is mounted in another place, too");
+    assert_eq!(fs::read(other.join("file")).unwrap(), b"contents");
+    ok(command(["umount"]).arg(&other));
+    assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/file")), "contents");
+    mounted.mount(&[]);
     mounted.judge();
 }

@@ -1,6 +1,8 @@
 //! Options of opening a device, and the errors of it.
 
-use std::{io, path::PathBuf, time::Duration};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::Holder;
 
@@ -249,6 +251,25 @@ fn by(holder: Option<&Holder>) -> String {
 }
 
 impl OpenError {
+    /// The path that could not be opened. The text of the error begins with it, followed by a colon and a space.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::AlreadyOpen { path, .. }
+            | Self::Twice { path }
+            | Self::Mounted { path, .. }
+            | Self::ReadOnly { path }
+            | Self::NotADevice { path, .. }
+            | Self::TooSmall { path, .. }
+            | Self::DirectRefused { path, .. }
+            | Self::Zones { path, .. }
+            | Self::NoIoUring { path, .. }
+            | Self::NoPolling { path, .. }
+            | Self::Namespace { path, .. }
+            | Self::Io { path, .. } => path,
+        }
+    }
+
     /// The standard library's kind of it.
     #[must_use]
     pub fn io_kind(&self) -> io::ErrorKind {

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use f2fs_workload::shell::Quoted;
 
-use crate::error::{CliError, Context, say};
+use crate::closing;
+use crate::error::{CliError, say};
 use crate::mounts::{self, Mount};
 
 /// Unmounts, and waits until the volume below is closed.
@@ -30,6 +31,7 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
         return Err(CliError::at(&shown, what));
     }
     let dead = server_has_ended(&shown);
+    let server = closing::in_use(&image);
     let status = Command::new(how[0]).args([how[1], "--"]).arg(&shown).status();
     match status {
         Ok(status) if status.success() && dead => {
@@ -40,14 +42,7 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
         Ok(_) => return Err(CliError::said()),
         Err(error) => return Err(CliError::new(format_args!("{}: {error}", how[0]))),
     }
-    // The server has the image locked until it has closed the volume.
-    if image.is_file() {
-        let locked = File::open(&image).about(&image)?;
-        if let Err(error) = rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive) {
-            say(format_args!("cannot wait for the end of the mount: {error}"));
-        }
-    }
-    Ok(())
+    closing::until_closed(&image, server)
 }
 
 /// Whether a mount is there that nobody serves any more.
