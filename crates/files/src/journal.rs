@@ -22,11 +22,7 @@ use crate::core::Core;
 use crate::error::{BadAttribute, FsError};
 use crate::inode::Inode;
 use crate::options::JournalOptions;
-use crate::xattr::Attributes;
-
-/// The attribute of the root that names the journal with which a volume is in use, or was left by a crash. Users of
-/// files do not see it: [`FileSystem::missing_journal`](crate::FileSystem::missing_journal) tells of it.
-pub(crate) const JOURNAL_NOTE: &[u8] = b"trusted.f2fs_journal";
+use crate::xattr::{Attributes, JOURNAL_NOTE};
 
 /// Makes a journal for the volume on `device` on a medium: all of it is the journal's. `force`: whatever is there is
 /// written over.

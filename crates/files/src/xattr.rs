@@ -16,12 +16,15 @@ use crate::acl;
 use crate::core::Core;
 use crate::error::{BadAttribute, FsError};
 use crate::inode::Inode;
-use crate::journal::JOURNAL_NOTE;
 use crate::stat::{self, FileKind};
 use f2fs_volume::tree::{add_blocks, load_child};
 
 /// An extended attribute: full name and value.
 pub type Xattr = (Vec<u8>, Vec<u8>);
+
+/// The attribute of the root that names the journal with which a volume is in use, or was left by a crash. Users of
+/// files do not see it: [`FileSystem::missing_journal`](crate::FileSystem::missing_journal) tells of it.
+pub(crate) const JOURNAL_NOTE: &[u8] = b"trusted.f2fs_journal";
 
 /// The extended attributes of files.
 #[derive(Clone, Copy)]

@@ -19,7 +19,7 @@ use crate::explore::Plan;
 use crate::faults;
 use crate::joint::{self, JointPlan};
 use crate::lines::{LinePlan, WORKLOADS, explore_workload};
-use crate::mutants::{MUTANTS, OF_JOINT, OF_LINES};
+use crate::mutants::{MUTANTS, OF_JOINT, OF_LINES, OF_STORM};
 use crate::report;
 use crate::storm::{self, StormPlan, StormTally};
 use crate::workload::Workload;
@@ -216,6 +216,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         }
         for (name, what) in OF_LINES {
             println!("{name}\tlines\t{what}");
+        }
+        for (name, what) in OF_STORM {
+            println!("{name}\tstorm\t{what}");
         }
         return Ok(true);
     }

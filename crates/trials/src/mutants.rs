@@ -106,3 +106,9 @@ pub const OF_JOINT: &[(&str, &str)] = &[
     ("journal_flush_of_data", "a record is written before the data that it names is durable"),
     ("journal_change_not_laid_over", "a node comes back from a journal without what changed in it"),
 ];
+
+/// Faults that storms must find, which meet them by chance ([`crate::storm`]).
+pub const OF_STORM: &[(&str, &str)] = &[
+    ("sync_mark", "no mark on the inode of a synced file"),
+    ("cleaner_slot_left_out", "the slot of a moved block names the old place, which is free"),
+];

@@ -13,6 +13,8 @@ use crate::{Result, as_tested, process};
 
 /// States of each search for a mutant, at most.
 const SEARCH: &str = "12000";
+/// Volumes wait for their devices most of the time; fsck.f2fs takes longer than a storm.
+const STORM: [&str; 4] = ["--threads", "8", "--fsck", "200"];
 /// How long a mutant may take to be found.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -62,7 +64,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     process::run(&mut command)
 }
 
-/// What the test of everything does: 100,000 states, or as many as half a minute allows, and the mutants, by programs
+/// What the test of everything does: 100,000 states, or as many as half a minute allows, storms for a quarter of a
+/// minute, and the mutants, by programs
 /// that are built as the tests are. The mutants that tests find are found by the tests.
 ///
 /// # Errors
@@ -71,6 +74,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 pub(crate) fn as_tested() -> Result<()> {
     let mut command = Command::new(as_tested::build("bin", "trials")?);
     process::run(command.current_dir(process::root()).args(["--states", "100000", "--seconds", "30"]))?;
+    let mut command = Command::new(as_tested::build("bin", "trials")?);
+    process::run(command.current_dir(process::root()).args(["--storm", "1000", "--seconds", "15"]).args(STORM))?;
     find_mutants(&as_tested::build("bin", "trials-mutants")?, &[])
 }
 
@@ -93,6 +98,8 @@ fn find_mutants(program: &Path, options: &[String]) -> Result<()> {
         command.current_dir(process::root()).env("F2FS_MUTANT", name).arg("--json");
         if class == "lines" {
             command.arg("--lines");
+        } else if class == "storm" {
+            command.args(["--storm", "1000", "--enough", "1"]).args(STORM);
         } else if class == "joint" {
             command.args(["--joint", "--states", SEARCH]);
         } else {
