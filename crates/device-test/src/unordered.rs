@@ -1,13 +1,14 @@
 //! A device whose requests take their time, and end in any order.
 
 use std::collections::VecDeque;
+use std::thread;
 use std::time::Duration;
 
 use f2fs_device::{
     BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Pending, Request, Ticket, Zone, ZoneChange,
 };
+use f2fs_sync::PlainArc;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{PlainArc, thread};
 
 use crate::Random;
 
@@ -76,7 +77,7 @@ impl BlockDevice for UnorderedDevice {
         let start = |(number, request): (usize, Request)| {
             let (device, delay) = (PlainArc::clone(&self.inner), self.delay(request.op));
             let work = move || {
-                std::thread::sleep(delay);
+                thread::sleep(delay);
                 device.execute(request)
             };
             (number, thread::spawn(work))
