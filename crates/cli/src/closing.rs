@@ -81,8 +81,12 @@ pub(crate) fn until_closed(image: &Path, server: Use) -> Result<(), CliError> {
     let begun = Instant::now();
     let mut told = false;
     while server != Use::Nobody && in_use(image) == server {
-        let closing = matches!(server, Use::Somebody(Some(pid)) if is_closing(pid));
-        if !closing && (mounts::has(image) || begun.elapsed() > GRACE) {
+        let (closing, grace) = match server {
+            Use::Somebody(Some(pid)) => (is_closing(pid), GRACE),
+            // Whoever cannot be seen cannot say so.
+            _ => (false, PATIENCE),
+        };
+        if !closing && (mounts::has(image) || begun.elapsed() > grace) {
             let what = "is still in use: it is mounted in another place, too, or in another namespace of mounts, and is closed \
                         when the last of them goes";
             return Err(CliError::at(image, what));
@@ -116,6 +120,13 @@ fn serves(pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_says_that_it_closes_a_volume() {
+        assert!(!is_closing(std::process::id()));
+        announce();
+        assert!(is_closing(std::process::id()));
+    }
 
     #[test]
     fn a_process_without_a_mount_is_not_waited_for() {

@@ -28,7 +28,9 @@ pub(crate) fn on(dir: &Path) -> Option<Mount> {
 pub(crate) fn has(image: &Path) -> bool {
     let this = what(image);
     let path = image.canonicalize().unwrap_or_else(|_| image.to_owned());
-    all().iter().any(|(_, mount)| mount.image == path || this.is_some() && what(&mount.image) == this)
+    // What other file systems call their source need not be a path.
+    let is_this = |mount: &Mount| mount.image.is_absolute() && this.is_some() && what(&mount.image) == this;
+    all().iter().any(|(_, mount)| mount.image == path || is_this(mount))
 }
 
 /// What a path leads to: the device and the inode of a file, and of the file behind a loop device.

@@ -110,10 +110,12 @@ fn zones_that_no_volume_can_lie_on_are_refused() {
     let (odd, short) = (zoned("odd", "255M:3M"), zoned("short", "256M:1M"));
     let (few, active) = (zoned("few", "256M:4M,open=5"), zoned("active", "256M:4M,active=5"));
     let (one, other) = (zoned("one", "256M:4M"), zoned("other", "256M:8M"));
+    let narrow = zoned("narrow", "256M:4M:8K");
     let tiny = zoned("tiny", "16M:4M,conventional=3");
     for (disks, code, words) in [
         (&[&plain, &odd][..], 2, "blocks in a zone: 768 is not a power of two"),
         (&[&plain, &short], 2, "blocks in a zone: 256 is not in the range 512"),
+        (&[&plain, &narrow], 2, "blocks of a zone that can be written: 2 is not in the range 3"),
         (&[&plain, &few], 1, "the device lets 5 zones be written to at a time, and the logs of a volume need 6"),
         (&[&plain, &active], 1, "the device lets 5 zones be written to at a time, and the logs of a volume need 6"),
         (&[&plain, &one, &other], 1, "other, in 32 zones) has zones of another size than the devices before it"),

@@ -175,8 +175,8 @@ pub enum FsError {
         /// The journal's identity.
         journal: String,
     },
-    /// A volume takes a journal only if the attributes of its root leave room for the journal's identity. Nothing was
-    /// written.
+    /// A volume takes a journal only if the attributes of its root leave room for the journal's identity. The
+    /// volume is as it was.
     #[error("the extended attributes of the root leave {free} bytes for the journal's identity, which takes {needed}")]
     NoRoomForJournal {
         /// Bytes that it takes.

@@ -37,7 +37,7 @@ pub fn exhaustive(name: &str, model: impl Fn() + Send + Sync + 'static) {
 
 /// Set in the environment, it bounds the [`exhaustive`] models too.
 const QUICK: &str = "F2FS_LOOM_QUICK";
-/// To so many preemptions: one more than any other model asks for.
+/// To so many preemptions. Of the models with a bound, three ask for more.
 const QUICK_PREEMPTIONS: usize = 4;
 
 /// Runs the model under every schedule that takes the processor from a thread that could go on at most `preemptions`

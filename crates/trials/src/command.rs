@@ -179,8 +179,7 @@ fn run_storms(volumes: u64, arguments: &Arguments) -> bool {
         volumes,
         until: arguments.seconds.map(|seconds| begun + Duration::from_secs(seconds)),
         threads: arguments.threads,
-        // Few of these are used more than once, and fsck.f2fs takes longer than a storm.
-        fsck: arguments.fsck.div_ceil(20) as u64,
+        fsck: arguments.fsck as u64,
     };
     let hangs = |storm: &str| {
         println!("hangs: {storm}");

@@ -13,8 +13,8 @@ use crate::{Result, as_tested, process};
 
 /// States of each search for a mutant, at most.
 const SEARCH: &str = "12000";
-/// Volumes wait for their devices most of the time; fsck.f2fs takes longer than a storm.
-const STORM: [&str; 4] = ["--threads", "8", "--fsck", "200"];
+/// Options of storms: their volumes wait for their devices most of the time.
+const STORM: [&str; 4] = ["--threads", "8", "--fsck", "10"];
 /// How long a mutant may take to be found.
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -58,7 +58,7 @@ pub(crate) struct Args {
     /// Explore bounded models with at least so many preemptions.
     #[arg(long, value_name = "NUMBER")]
     preemptions: Option<u32>,
-    /// Bound the models that explore every schedule too, to four preemptions. Half of their time is in four of them.
+    /// Bound the models that explore every schedule too, to four preemptions.
     #[arg(long)]
     quick: bool,
 }

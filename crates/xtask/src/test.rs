@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     // Steps that all others need come first.
     let first = others.iter().take_while(|step| comes_first(step)).count();
     run_all(&others[..first], &here);
-    // The guest compares times: it comes when all others have ended.
+    // The guest has limits of time, and prints rates: it comes when all others have ended.
     let last = others.iter().position(|step| *step == Step::Guest).unwrap_or(others.len());
     thread::scope(|scope| {
         scope.spawn(|| run_all(&beside, &Step::run_beside));

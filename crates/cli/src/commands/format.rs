@@ -227,20 +227,25 @@ fn make(
     })
 }
 
+/// The limit that a number is beyond.
+fn limit(found: u64, min: u64, max: u64) -> (&'static str, u64) {
+    if found < min { ("at least", min) } else { ("at most", max) }
+}
+
 /// Why there cannot be such a volume.
 pub(super) fn impossible(error: &FormatError) -> String {
     match error {
         FormatError::Layout { what, found, min, max } if *what == DEVICE_BYTES => {
-            let (limit, bytes) = if found < min { ("at least", min) } else { ("at most", max) };
+            let (limit, bytes) = limit(*found, *min, *max);
             format!(
                 "{} is not a size for a volume: with these options it takes {limit} {bytes} bytes, {}",
                 human(*found),
-                human(*bytes)
+                human(bytes)
             )
         }
         FormatError::Layout { what, found, min, max } if *what == OTHER_BYTES => {
-            let (limit, bytes) = if found < min { ("at least", min) } else { ("at most", max) };
-            format!("a device of {}: each behind the first takes {limit} {}", human(*found), human(*bytes))
+            let (limit, bytes) = limit(*found, *min, *max);
+            format!("a device of {}: each behind the first takes {limit} {}", human(*found), human(bytes))
         }
         error => error.to_string(),
     }

@@ -54,8 +54,11 @@ fn a_root_whose_attributes_are_full_takes_no_journal() {
         }
     }
     fs.close().unwrap();
+    drop(fs);
+    let before = device.snapshot();
     let error = FileSystem::open(device.clone(), with(&journal)).unwrap_err();
     assert!(matches!(error, FsError::NoRoomForJournal { needed: 50..60, free: 0..30 }), "{error}");
+    assert!((0..device.info().blocks).all(|at| device.block(at).0 == before.block(at).0), "something was written");
     assert_clean(&device);
     FileSystem::open(device, Options::new()).unwrap().close().unwrap();
 }
