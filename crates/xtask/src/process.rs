@@ -25,6 +25,19 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Comma
     command
 }
 
+/// What this program, and those that it ran to their ends, used of all processors.
+///
+/// # Errors
+///
+/// If the kernel does not tell.
+pub(crate) fn processor_time() -> Result<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").context("/proc/self/stat")?;
+    // Behind the name in brackets: `utime`, `stime`, and both of the children, in ticks.
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields.split_whitespace().skip(11).take(4));
+    let ticks: u64 = fields.into_iter().flatten().map(str::parse::<u64>).sum::<std::result::Result<u64, _>>()?;
+    Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
 /// How a command is shown to people: its words, without the environment.
 pub(crate) fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());

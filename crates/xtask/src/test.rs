@@ -148,10 +148,18 @@ impl Step {
     }
 }
 
+/// What a step took.
+#[derive(Debug, Clone, Copy)]
+struct Took {
+    wall: Duration,
+    /// Of all processors, by the programs that ended during the step: more than its own where others ran beside it.
+    processor: Duration,
+}
+
 /// How a step went.
 enum End {
-    Passed(Duration),
-    Failed(Duration, String),
+    Passed(Took),
+    Failed(Took, String),
     NotRun,
 }
 
@@ -199,14 +207,21 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     ends.sort_by_key(|(step, _)| *step);
 
     println!("\n=== summary ===");
+    let line = |name: String, took: Took, how: &str| {
+        let (wall, processor) = (took.wall.as_secs_f64(), took.processor.as_secs_f64());
+        // Where steps run beside each other, only the sum tells something.
+        let processor =
+            if in_turn || how.is_empty() { format!("{processor:>8.1} s of processors") } else { String::new() };
+        println!("{name:<9} {wall:>7.1} s {processor} {how}");
+    };
     for (step, end) in &ends {
         match end {
-            End::Passed(took) => println!("{:<9} {:>7.1} s  passed", name(*step), took.as_secs_f64()),
-            End::Failed(took, _) => println!("{:<9} {:>7.1} s  FAILED", name(*step), took.as_secs_f64()),
-            End::NotRun => println!("{:<9} {:>7}    not run", name(*step), ""),
+            End::Passed(took) => line(name(*step), *took, "passed"),
+            End::Failed(took, _) => line(name(*step), *took, "FAILED"),
+            End::NotRun => println!("{:<9} {:>7}   not run", name(*step), ""),
         }
     }
-    println!("{:<9} {:>7.1} s", "all", start.elapsed().as_secs_f64());
+    line("all".to_owned(), Took { wall: start.elapsed(), processor: process::processor_time()? }, "");
     let mut failed = Vec::new();
     for (step, end) in &ends {
         if let End::Failed(_, why) = end {
@@ -221,13 +236,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn timed(step: Step, run: &dyn Fn(Step) -> Result<()>) -> End {
-    let start = Instant::now();
-    match run(step) {
-        Ok(()) => End::Passed(start.elapsed()),
+    let (start, before) = (Instant::now(), process::processor_time().unwrap_or_default());
+    let ended = run(step);
+    let processor = process::processor_time().unwrap_or_default().saturating_sub(before);
+    let took = Took { wall: start.elapsed(), processor };
+    match ended {
+        Ok(()) => End::Passed(took),
         Err(error) => {
             let why = format!("{error:#}");
             eprintln!("{}: {why}", name(step));
-            End::Failed(start.elapsed(), why)
+            End::Failed(took, why)
         }
     }
 }
