@@ -123,11 +123,11 @@ impl File {
     }
 
     /// Writes `buf` at byte `offset`; returns how many bytes were written. Fewer than all only if space ran out on the
-    /// way. A gap between the old end and `offset` reads as zeros. A file that is open for appending takes all of `buf`
-    /// or nothing, at its end, whatever `offset` is, as Linux does.
+    /// way, or the greatest size of a file was reached. A gap between the old end and `offset` reads as zeros. A file
+    /// that is open for appending takes all of `buf` or nothing, at its end, whatever `offset` is, as Linux does.
     ///
     /// # Errors
-    /// [`FsError::FileTooLarge`], [`FsError::Volume`] (with [`is_no_space`](FsError::is_no_space) when nothing fits).
+    /// [`FsError::FileTooLarge`] if `offset` is the greatest size or behind it, [`FsError::Volume`] (with [`is_no_space`](FsError::is_no_space) when nothing fits).
     pub fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize, FsError> {
         if self.access.places_writes()? {
             return self.append(buf).map(|_| buf.len());

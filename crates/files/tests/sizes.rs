@@ -149,9 +149,14 @@ fn appends_at_the_largest_size() {
     file.set_len(limit).unwrap();
     assert!(matches!(file.append(b"x"), Err(FsError::FileTooLarge { .. })));
     assert!(matches!(file.write_at(b"x", limit), Err(FsError::FileTooLarge { .. })));
-    assert!(matches!(file.write_at(b"xy", limit - 1), Err(FsError::FileTooLarge { .. })));
-    assert_eq!(file.write_at(b"x", limit - 1).unwrap(), 1);
-    assert_eq!(file.read_at(&mut [0; 9], limit - 1).unwrap(), 1);
+    assert!(matches!(file.write_at(b"xy", u64::MAX), Err(FsError::FileTooLarge { .. })));
+    // The part in front of it is written.
+    assert_eq!(file.write_at(b"xy", limit - 1).unwrap(), 1);
+    let mut read = [0; 9];
+    assert_eq!(file.read_at(&mut read, limit - 1).unwrap(), 1);
+    assert_eq!(read[0], b'x');
+    assert_eq!(file.write_at(&[b'y'; 8192], limit - 5000).unwrap(), 5000);
+    assert_eq!(file.write_durable(&[b'z'; 8192], limit - 5000).unwrap(), 5000);
     file.append(&[]).unwrap();
     file.set_len(0).unwrap();
     drop(file);

@@ -34,7 +34,7 @@ pub(crate) const CHUNK: u64 = 512;
 /// Chunks written in one operation at most: bounds how long a checkpoint waits.
 const CHUNKS: usize = 8;
 
-/// How much of a write is done where there is no space for all of it.
+/// How much of a write is done where there is no space for all of it, or where it ends behind the greatest size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Amount {
     /// As much as there is space for.
@@ -71,11 +71,15 @@ impl FileData<'_> {
         if buf.is_empty() {
             return Ok(0);
         }
-        let end = offset.saturating_add(buf.len() as u64);
         let limit = content.limit();
-        if end > limit {
-            return Err(FsError::FileTooLarge { size: end, limit });
-        }
+        let size = offset.saturating_add(buf.len() as u64);
+        let buf = match amount {
+            _ if size <= limit => buf,
+            // As Linux does (`generic_write_checks`).
+            Amount::Part if offset < limit => &buf[..(limit - offset) as usize],
+            Amount::Part | Amount::All => return Err(FsError::FileTooLarge { size, limit }),
+        };
+        let end = offset + buf.len() as u64;
         if content.is_inline() {
             let room = inode.node.read().inode().layout(self.volume.features()).inline_data_size() as u64;
             if end <= room {
