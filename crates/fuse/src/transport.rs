@@ -8,30 +8,30 @@
 //! exception is a mount without the kernel's cache, where each open has to say so. An inode is held by its look-ups,
 //! and the kernel forgets none that is open.
 
+mod answers;
+mod listing;
+
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use f2fs_device::AlignedBuf;
-use f2fs_files::{AllocateFlags, FileKind, FsError, Metadata, RenameMode, SetMode, Time};
+use f2fs_files::{AllocateFlags, FileKind, RenameMode, SetMode};
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
+    Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
     ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::OFlags;
 
-use crate::attributes::{attr, decode, file_type, nothing};
-use crate::caller::Caller;
+use self::answers::{KEPT, caller, time, told};
+use crate::attributes::{decode, nothing};
 use crate::options::Cache;
-use crate::volume::{Change, Kernel, Mounted, Read, now};
+use crate::volume::{Change, Kernel, Mounted, Read};
 
-/// How long the kernel keeps names and attributes: nobody else changes the volume.
-const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bytes of a write at most.
 const MAX_WRITE: u32 = 1 << 20;
 /// How a file is opened whose contents the kernel does not keep.
@@ -48,80 +48,12 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Transport(pub(crate) Mounted);
 
-impl Transport {
-    /// Runs an operation; its result, or the number of its error.
-    fn run<T>(&self, operation: impl FnOnce(&Mounted) -> Result<T, FsError>) -> Result<T, Errno> {
-        match catch_unwind(AssertUnwindSafe(|| operation(&self.0))) {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(error)) => Err(Errno::from_i32(error.raw_os_error())),
-            Err(_) => Err(Errno::EIO),
-        }
-    }
-
-    fn empty(&self, reply: ReplyEmpty, operation: impl FnOnce(&Mounted) -> Result<(), FsError>) {
-        match self.run(operation) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(error),
-        }
-    }
-
-    fn entry(&self, reply: ReplyEntry, operation: impl FnOnce(&Mounted) -> Result<Metadata, FsError>) {
-        match self.run(operation) {
-            Ok(data) => reply.entry(&KEPT, &self.attr(&data), Generation(data.generation.into())),
-            Err(error) => reply.error(error),
-        }
-    }
-
-    fn attributes(&self, reply: ReplyAttr, operation: impl FnOnce(&Mounted) -> Result<Metadata, FsError>) {
-        match self.run(operation) {
-            Ok(data) => reply.attr(&KEPT, &self.attr(&data)),
-            Err(error) => reply.error(error),
-        }
-    }
-
-    fn bytes(reply: ReplyXattr, size: u32, value: Result<Vec<u8>, Errno>) {
-        match value {
-            Ok(value) if size == 0 => reply.size(value.len() as u32),
-            Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
-            Ok(value) => reply.data(&value),
-            Err(error) => reply.error(error),
-        }
-    }
-
-    fn attr(&self, data: &Metadata) -> FileAttr {
-        attr(data, self.0.number(data))
-    }
-}
-
 impl Kernel for Notifier {
     fn forget_attributes(&self, number: u64) {
         // A negative offset: attributes alone, and no contents, whose pages other threads may have locked. It fails if
         // the kernel has forgotten the inode.
         let _ = self.inval_inode(INodeNo(number), -1, 0);
     }
-}
-
-fn caller(request: &Request) -> Caller {
-    Caller { uid: request.uid(), gid: request.gid(), pid: request.pid() }
-}
-
-/// A time that the kernel told. Of one before 1970 `fuser` takes the nanoseconds off, though they count forward from the
-/// second before.
-fn told(time: SystemTime) -> SystemTime {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(_) => time,
-        Err(before) => {
-            let nanoseconds = Duration::from_nanos(before.duration().subsec_nanos().into());
-            time + 2 * nanoseconds
-        }
-    }
-}
-
-fn time(asked: Option<TimeOrNow>) -> Option<Time> {
-    asked.map(|asked| match asked {
-        TimeOrNow::SpecificTime(time) => told(time).into(),
-        TimeOrNow::Now => now(),
-    })
 }
 
 impl Filesystem for Transport {
@@ -364,74 +296,12 @@ impl Filesystem for Transport {
         self.empty(reply, |volume| volume.sync_directory(ino.0));
     }
 
-    fn readdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let listed = self.run(|volume| {
-            let mut from = offset;
-            loop {
-                let entries = volume.list(ino.0, from)?;
-                let Some(last) = entries.last() else { return Ok(()) };
-                from = last.next;
-                for entry in entries {
-                    let kind = file_type(entry.kind.unwrap_or(FileKind::Regular));
-                    let number = INodeNo(volume.entry_number(&entry));
-                    if reply.add(number, entry.next, kind, OsStr::from_bytes(&entry.name)) {
-                        return Ok(());
-                    }
-                }
-            }
-        });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(error),
-        }
+    fn readdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, reply: ReplyDirectory) {
+        self.list(ino, offset, reply);
     }
 
-    fn readdirplus(
-        &self,
-        _request: &Request,
-        ino: INodeNo,
-        _fh: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) {
-        let mut empty = true;
-        let listed = self.run(|volume| {
-            let mut from = offset;
-            loop {
-                let entries = volume.list(ino.0, from)?;
-                let Some(last) = entries.last() else { return Ok(()) };
-                from = last.next;
-                for entry in entries {
-                    let number = volume.entry_number(&entry);
-                    // The kernel counts no look-up of these two. Programs do not see an entry with the number 0.
-                    let dots = matches!(entry.name.as_slice(), b"." | b"..");
-                    let (shown, generation) = if dots {
-                        let kind = file_type(FileKind::Directory);
-                        (FileAttr { ino: INodeNo(number), kind, ..nothing() }, Generation(0))
-                    } else {
-                        match volume.lookup(ino.0, &entry.name) {
-                            Ok(data) => (self.attr(&data), Generation(data.generation.into())),
-                            // It went a moment ago.
-                            Err(FsError::NotFound) => continue,
-                            // It is told when nothing in front of it is, with the next request.
-                            Err(error) => return if empty { Err(error) } else { Ok(()) },
-                        }
-                    };
-                    let name = OsStr::from_bytes(&entry.name);
-                    if reply.add(INodeNo(number), entry.next, name, &KEPT, &shown, generation) {
-                        if !dots {
-                            volume.forget(number, 1);
-                        }
-                        return Ok(());
-                    }
-                    empty = false;
-                }
-            }
-        });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(error),
-        }
+    fn readdirplus(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, reply: ReplyDirectoryPlus) {
+        self.list_with_attributes(ino, offset, reply);
     }
 
     fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
