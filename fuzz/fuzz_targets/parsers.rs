@@ -1,6 +1,8 @@
 //! Every parser of the format crate on raw bytes.
 #![no_main]
 
+use std::sync::LazyLock;
+
 use f2fs_format::checkpoint::{Checkpoint, CheckpointBlock, VersionBitmaps};
 use f2fs_format::dentry::{DentryView, DentryViewMut, FileType};
 use f2fs_format::feature::Features;
@@ -15,6 +17,12 @@ use f2fs_format::summary::{SummaryBlock, compact};
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::xattr::{SetMode, XattrBuffer};
 use f2fs_format::{BlockAddr, Geometry, Nid, RawBlock, inode};
+
+/// The geometry of a volume of 64 MiB.
+static GEOMETRY: LazyLock<Geometry> = LazyLock::new(|| {
+    let plan = VolumePlan::new(&FormatOptions::default(), 64 << 20).expect("64 MiB are enough");
+    Geometry::from_superblock(&plan.superblock).expect("a sound superblock")
+});
 
 fn dentries(view: DentryView<'_>) {
     for entry in view.entries().flatten() {
@@ -40,8 +48,7 @@ libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("parsers"), |data: &[u8]| {
     let len = data.len().min(4096);
     block[..len].copy_from_slice(&data[..len]);
     let features = Features(u32::from(selector) << 3 & 0x7ff8);
-    let Ok(plan) = VolumePlan::new(&FormatOptions::default(), 64 << 20) else { return };
-    let Ok(geometry) = Geometry::from_superblock(&plan.superblock) else { return };
+    let geometry = &*GEOMETRY;
     match selector % 9 {
         0 => {
             let mut sb = SuperBlock::read(&block);
@@ -54,10 +61,10 @@ libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("parsers"), |data: &[u8]| {
             let mut checkpoint = CheckpointBlock::read(&block);
             let _ = (checkpoint.verify(), checkpoint.footer_version());
             checkpoint.seal();
-            if let Ok(checked) = Checkpoint::from_header(&checkpoint.header, &geometry) {
-                let _ = (checked.check(&geometry), checked.to_header(&geometry));
+            if let Ok(checked) = Checkpoint::from_header(&checkpoint.header, geometry) {
+                let _ = (checked.check(geometry), checked.to_header(geometry));
             }
-            let _ = VersionBitmaps::read(&checkpoint, &[block], &geometry);
+            let _ = VersionBitmaps::read(&checkpoint, &[block], geometry);
         }
         2 => {
             let mut node = Box::new(*NodeBlock::read(&block));

@@ -29,7 +29,23 @@ fn is_recoverable(pack: &Pack, node: &NodeBlock) -> bool {
     pack.block.footer_version() == found
 }
 
-/// Follows the chain from where the warm-node log goes on.
+/// Where the chain begins, if there may be one: where the warm-node log goes on.
+fn start(pack: &Pack, geometry: &Geometry) -> Option<BlockAddr> {
+    // A read-only volume has no such log, and the pack's fields of it were not checked.
+    if pack.has(flags::UMOUNT) || !geometry.has_log(LogType::WarmNode) {
+        return None;
+    }
+    let (segment, offset) = pack.log(LogType::WarmNode);
+    Some(geometry.block_at(segment, offset))
+}
+
+/// Whether something was synced after the checkpoint.
+pub(super) fn is_there(source: &Source<'_>, pack: &Pack, geometry: &Geometry) -> Result<bool, CheckError> {
+    let Some(start) = start(pack, geometry).filter(|start| geometry.in_main(*start)) else { return Ok(false) };
+    Ok(is_recoverable(pack, NodeBlock::read(source.block(start)?.block(0))))
+}
+
+/// Follows the chain.
 pub(super) fn check(
     source: &Source<'_>,
     pack: &Pack,
@@ -37,14 +53,9 @@ pub(super) fn check(
     sit: &SitTable,
     findings: &Collector,
 ) -> Result<(), CheckError> {
-    // A read-only volume has no such log, and the pack's fields of it were not checked.
-    if pack.has(flags::UMOUNT) || !geometry.has_log(LogType::WarmNode) {
-        return Ok(());
-    }
+    let Some(mut addr) = start(pack, geometry) else { return Ok(()) };
     let kind = FindingKind::RecoveryChain;
     let seen = SparseBits::new(geometry.main_blocks().into());
-    let (segment, offset) = pack.log(LogType::WarmNode);
-    let mut addr = geometry.block_at(segment, offset);
     let (mut ahead, mut reach) = (Ahead::default(), 1);
     while let Some((segment, offset)) = geometry.locate(addr) {
         if ahead.get(addr).is_none() {

@@ -52,14 +52,14 @@ use std::collections::BTreeMap;
 
 use f2fs_device::{AlreadyOpen, BlockDevice, Claim, DeviceError, ZoneChange};
 use f2fs_format::feature::Features;
-use f2fs_format::{BlockAddr, Corruption, RawBlock};
+use f2fs_format::{BlockAddr, Corruption, Geometry, RawBlock};
 use f2fs_sync::{Mutex, PlainArc};
 
 pub use backup::{BackupError, Undone, undo};
 
 use super::report::Collector;
 use super::source::Source;
-use super::{CheckError, CheckOptions, CheckReport, judge, superblock};
+use super::{CheckError, CheckOptions, CheckReport, judge, pack, recovery, superblock};
 use overlay::Overlay;
 
 /// Passes over a volume at most: each pass settles the conflicts that the one before it met.
@@ -181,12 +181,41 @@ fn require_repairable(device: &dyn BlockDevice) -> Result<(), RepairError> {
     Ok(())
 }
 
+/// Whether something was synced after the last checkpoint.
+fn has_synced(device: &dyn BlockDevice) -> Result<bool, RepairError> {
+    let (source, ignored) = (Source::new(device), Collector::default());
+    let (sb, _) = superblock::load(&source, &ignored)?;
+    let geometry = Geometry::from_superblock(&sb)?;
+    let Some(pack) = pack::load(&source, &geometry, &ignored)? else { return Ok(false) };
+    Ok(recovery::is_there(&source, &pack, &geometry)?)
+}
+
 /// Finds out how the volume on `device` can be put right. Writes nothing.
 ///
 /// # Errors
 /// [`RepairError`] if the volume cannot be checked, or nothing is left to begin with.
-#[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "plan_repair", skip_all, err))]
 pub fn plan(device: &PlainArc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
+    plan_with(device, options, false)
+}
+
+/// The same, and where nothing is to be put right, but files were synced after the last checkpoint, a new checkpoint
+/// without them: a volume whose free segments do not suffice to bring them back opens behind that.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_without_synced(
+    device: &PlainArc<dyn BlockDevice>,
+    options: &CheckOptions<'_>,
+) -> Result<Repair, RepairError> {
+    plan_with(device, options, true)
+}
+
+#[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "plan_repair", skip_all, err))]
+fn plan_with(
+    device: &PlainArc<dyn BlockDevice>,
+    options: &CheckOptions<'_>,
+    gives_up_synced: bool,
+) -> Result<Repair, RepairError> {
     let claim = device.claims().exclusive(CLAIMANT)?;
     let before = judge(&**device, options)?;
     require_repairable(&**device)?;
@@ -200,7 +229,8 @@ pub fn plan(device: &PlainArc<dyn BlockDevice>, options: &CheckOptions<'_>) -> R
         witnesses: Vec::new(),
         claim: Mutex::new(Some(claim)),
     };
-    if repair.before.is_clean() && repair.before.complete {
+    let is_sound = repair.before.is_clean() && repair.before.complete;
+    if is_sound && !(gives_up_synced && has_synced(&**device)?) {
         repair.after = repair.before.clone();
         return Ok(repair);
     }
@@ -230,6 +260,9 @@ pub fn plan(device: &PlainArc<dyn BlockDevice>, options: &CheckOptions<'_>) -> R
         }
         repair.after = judge(&overlay, options)?;
         repair.actions = std::mem::take(&mut state.actions);
+        if is_sound {
+            repair.actions.push("the last checkpoint again, without what was synced after it".into());
+        }
         let on_zones = |(block, _): &(u64, _)| tables.zones.is_sequential(BlockAddr(*block as u32));
         (repair.moved, repair.changes) = overlay.changes()?.into_iter().partition(on_zones);
         let packs = [0, 1].map(|pack| tables.geometry.checkpoint_pack(pack));

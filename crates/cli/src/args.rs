@@ -111,11 +111,12 @@ Examples:
     ///
     /// A repair begins at the last checkpoint. Files that were synced after it, before a crash, are brought back first if
     /// the volume is consistent but for copies that are not in use; if not, the repair is refused: `f2fs get` copies such
-    /// files out, `f2fs mount` brings them back, --no-recovery gives them up.
+    /// files out, `f2fs mount` brings them back, --no-recovery gives them up. It does so in a sound volume too, where
+    /// free space does not suffice to bring them back.
     #[command(after_help = "\
 Exit codes:
   0  the volume is clean
-  1  the volume was corrupt, and is repaired
+  1  the volume was corrupt, and is repaired; or synced files were given up (--no-recovery)
   2  the command line is wrong
   4  the volume is corrupt, or the journal of --journal cannot be brought back; with --repair: it still is
   8  the volume could not be checked, repaired, or put back

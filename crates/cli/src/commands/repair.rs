@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use f2fs::check::repair::{Repair, RepairError, plan, undo};
+use f2fs::check::repair::{Repair, RepairError, plan, plan_without_synced, undo};
 use f2fs::check::{CheckOptions, Progress};
 use f2fs::device::BlockDevice;
 use f2fs_workload::shell::Quoted;
@@ -35,7 +35,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
 }
 
 /// What would be written, with the device that it was planned for.
-fn plan_for(image: &Path) -> Result<(Arc<dyn BlockDevice>, Repair), CliError> {
+fn plan_for(image: &Path, gives_up_synced: bool) -> Result<(Arc<dyn BlockDevice>, Repair), CliError> {
     let device = device(image, Access::Repair)?;
     let bar = progress::bar("repairing", Some(0));
     let show = |progress: Progress| {
@@ -43,7 +43,10 @@ fn plan_for(image: &Path) -> Result<(Arc<dyn BlockDevice>, Repair), CliError> {
         bar.set_position(progress.done);
     };
     let options = CheckOptions::new().progress(&show);
-    let planned = guarded(|| plan(&device, &options), || unchanged(image));
+    let planned = guarded(
+        || if gives_up_synced { plan_without_synced(&device, &options) } else { plan(&device, &options) },
+        || unchanged(image),
+    );
     bar.finish_and_clear();
     let repair = planned?.map_err(|error| match &error {
         RepairError::Check(error) => no_verdict(image, &*device, error),
@@ -80,7 +83,7 @@ fn bring_back(image: &Path) -> Result<(), CliError> {
 fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let image = &args.image;
     let synced = if args.no_recovery { SyncedSince::Nothing } else { synced_since(image) };
-    let (mut device, mut repair) = plan_for(image)?;
+    let (mut device, mut repair) = plan_for(image, args.no_recovery)?;
     let mut brought_back = 0;
     match synced {
         _ if repair.blocks().next().is_none() => {}
@@ -89,7 +92,7 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
             drop((device, repair));
             bring_back(image)?;
             brought_back = files;
-            (device, repair) = plan_for(image)?;
+            (device, repair) = plan_for(image, false)?;
         }
         SyncedSince::Files(files) => {
             let how = "`f2fs get` copies them out, `f2fs mount` brings them back, --no-recovery gives them up";

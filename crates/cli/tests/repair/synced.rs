@@ -54,6 +54,28 @@ fn a_repair_does_not_give_up_what_was_synced_without_being_told() {
 }
 
 #[test]
+fn what_was_synced_is_given_up_in_a_sound_volume_too() {
+    let place = Place::new();
+    sync_and_stop(&place);
+    let before = place.bytes();
+    // Nothing to repair, and nothing was said of giving up.
+    place.code(&["check", "--repair"], &[], 0);
+    assert!(place.bytes() == before, "it was changed");
+    let backup = place.path("backup");
+    let give_up = ["check", "--repair", "--no-recovery", "--backup", backup.to_str().unwrap()];
+    let (out, _) = place.code(&give_up, &[], 1);
+    assert!(out.contains("without what was synced after it"), "{out}");
+    place.code(&["cat"], &["/new"], 1);
+    assert_eq!(place.ok(&["cat"], &["/kept"]).len(), 5000);
+    place.sound();
+    // Once is enough.
+    place.code(&["check", "--repair", "--no-recovery"], &[], 0);
+    place.ok(&["check", "--undo", backup.to_str().unwrap()], &[]);
+    assert!(place.bytes() == before);
+    assert_eq!(place.ok(&["cat"], &["/new"]), "synced");
+}
+
+#[test]
 fn a_repair_is_not_undone_behind_files_that_were_synced_since() {
     let place = Place::new();
     harm(&place);
