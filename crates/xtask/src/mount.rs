@@ -131,7 +131,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if wanted(Judge::Programs) {
         let tree = if args.quick { process::root().join("crates") } else { args.tree.clone() };
-        programs::run(&bench, &tree, if args.quick { args.transactions.min(100) } else { args.transactions })?;
+        let transactions = if args.quick { args.transactions.min(100) } else { args.transactions };
+        programs::run(&bench, &tree, transactions, !args.quick)?;
     }
     match &args.xfstests {
         Some(suite) if wanted(Judge::Xfstests) => xfstests::run(&bench, suite, args.quick, &args.only)?,

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
@@ -16,9 +17,12 @@ const THROUGH: How = How::plain("cache=through");
 const PROGRAMS: &[&str] = &["git", "sqlite3", "tar", "rsync", "fsck.f2fs"];
 /// A package that is no member of the workspace around the mount. `cargo new` would make it one.
 const PACKAGE: &str = "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
+/// How long the large build may take.
+const BUILD: Duration = Duration::from_secs(3600);
 const PROGRAM: &str = "fn main() {\n    println!(\"Hello, world!\");\n}\n";
 
-pub(crate) fn run(bench: &Bench, tree: &Path, transactions: u64) -> Result<()> {
+/// `large`: this repository is built, too.
+pub(crate) fn run(bench: &Bench, tree: &Path, transactions: u64, large: bool) -> Result<()> {
     tools::require(PROGRAMS)?;
     for (name, what) in [("git", "--version"), ("sqlite3", "--version"), ("tar", "--version"), ("rsync", "--version")] {
         let said = process::output(Command::new(name).arg(what))?;
@@ -29,7 +33,8 @@ pub(crate) fn run(bench: &Bench, tree: &Path, transactions: u64) -> Result<()> {
         database(bench, journal, transactions)?;
     }
     trees(bench, tree)?;
-    build(bench)
+    build(bench)?;
+    if large { large_build(bench) } else { Ok(()) }
 }
 
 fn shell(script: &str) -> Result<()> {
@@ -150,5 +155,34 @@ fn build(bench: &Bench) -> Result<()> {
         ensure!(said == b"Hello, world!\n", "it says {}", String::from_utf8_lossy(&said));
         shell(&format!("echo '// more' >> {}/src/main.rs", dir.display()))?;
     }
+    mounted.judge()
+}
+
+/// The command of this project is built on a mount, sources and all; after another mount nothing is to be built, and
+/// what was built works.
+fn large_build(bench: &Bench) -> Result<()> {
+    let mounted = Mounted::new(bench, "cargo-large", "6G", THROUGH)?;
+    let dir = mounted.dir.join("clone");
+    let (from, to) = (process::root(), dir.display());
+    let begun = Instant::now();
+    shell(&format!("git -c safe.directory='*' clone --quiet --no-hardlinks {} {to}", from.display()))?;
+    let build = || {
+        let mut cargo = process::cargo(["build", "--offline", "--package", "f2fs-cli"]);
+        let ended = process::capture(cargo.current_dir(&dir).env("CARGO_TARGET_DIR", dir.join("target")), BUILD)?;
+        ensure!(ended.success, "cargo failed:\n{}", ended.stderr);
+        Ok::<_, anyhow::Error>(ended.stderr.matches("Compiling").count())
+    };
+    let built = build()?;
+    ensure!(built > 20, "{built} packages were built");
+    mounted.umount()?;
+    mounted.mount(THROUGH)?;
+    let again = build()?;
+    ensure!(again == 0, "{again} of {built} packages were built once more behind another mount");
+    let program = dir.join("target/debug/f2fs");
+    let image = mounted.dir.join("inner.img");
+    // A volume in a volume.
+    process::output(Command::new(&program).args(["format", "--size", "64M"]).arg(&image))?;
+    process::output(Command::new(&program).arg("check").arg(&image))?;
+    println!("cargo, this repository: {built} packages in {:.0} s", begun.elapsed().as_secs_f64());
     mounted.judge()
 }
