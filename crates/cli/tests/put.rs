@@ -270,12 +270,22 @@ fn who_is_not_root_can_do_it_all() {
         &["ls", "-la", "image", "/tree"],
         &["get", "image", "/tree/f", "f"],
         &["get", "-r", "image", "/tree", "out"],
+        &["mkdir", "image", "/made"],
+        &["mkdir", "-p", "image", "/made/below/more"],
+        &["ln", "-s", "image", "/tree/f", "/made/link"],
         &["check", "image"],
     ] {
         ok(&mut anybody(args));
     }
     for copy in ["f", "out/f"] {
         assert_eq!(fs::read(place.path().join(copy)).unwrap(), b"text");
+    }
+    // What the command made is the caller's: who mounts the volume may write there.
+    let caller = fs::metadata(place.path().join("f")).unwrap();
+    let owner = format!("owner:    {}:{}\n", caller.uid(), caller.gid());
+    for made in ["/", "/made", "/made/below", "/made/below/more", "/made/link"] {
+        let told = ok(&mut anybody(&["stat", "image", made]));
+        assert!(told.contains(&owner), "{made}: {told}");
     }
     // Files that may not be read or written are named.
     permit("image", 0o400);

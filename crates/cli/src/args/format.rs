@@ -52,9 +52,9 @@ pub(crate) struct FormatArgs {
     /// Make the NAT larger, for many small files.
     #[arg(short = 'i')]
     pub(crate) large_nat_bitmap: bool,
-    /// Owner of the root directory, as user and group numbers.
-    #[arg(short = 'R', long, value_name = "UID:GID", default_value = "0:0", value_parser = owner)]
-    pub(crate) root_owner: (u32, u32),
+    /// Owner of the root directory, as user and group numbers [default: who calls the command].
+    #[arg(short = 'R', long, value_name = "UID:GID", value_parser = owner)]
+    pub(crate) root_owner: Option<(u32, u32)>,
     /// 1: discard all of the device first, if it can; 0: do not, so that an image file keeps its blocks.
     #[arg(short = 't', value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=1))]
     pub(crate) discard: u8,

@@ -14,6 +14,7 @@ use f2fs::volume::format::{FewZones, FormatOptions, FormatReport, FormatVolumeEr
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
+use super::names::caller;
 use crate::args::format::FormatArgs;
 use crate::error::{CliError, Context, say};
 use crate::interrupt::until_stopped;
@@ -55,7 +56,7 @@ fn options(args: &FormatArgs, others: &[PathBuf]) -> Result<FormatOptions, CliEr
     options.cold_extensions.clone_from(&args.cold_extensions);
     options.hot_extensions.clone_from(&args.hot_extensions);
     options.large_nat_bitmap = args.large_nat_bitmap;
-    options.root_owner = args.root_owner;
+    options.root_owner = args.root_owner.unwrap_or_else(caller);
     options.discard = args.discard == 1;
     options.force = args.force;
     options.device_paths = device_paths(args, others)?;

@@ -9,15 +9,27 @@ use f2fs_workload::shell::Quoted;
 use crate::error::{CliError, Context, Failures};
 use crate::image::change;
 
-/// Permissions of directories that the command makes.
-pub(crate) const DIRECTORY_MODE: u16 = 0o755;
+/// Who calls the command: what it makes belongs to this user and group.
+pub(crate) fn caller() -> (u32, u32) {
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
+}
+
+/// Something new of the caller's.
+fn new(kind: FileKind, permissions: u16) -> NewFile {
+    let (uid, gid) = caller();
+    NewFile::new(kind, permissions).owner(uid, gid)
+}
+
+fn new_directory() -> NewFile {
+    new(FileKind::Directory, 0o755)
+}
 
 pub(crate) fn mkdir(image: &Path, paths: &[PathBuf], parents: bool) -> Result<(), CliError> {
     each(image, paths, |fs, path| {
         if parents {
             return make_all(fs, path);
         }
-        fs.create_dir(path, DIRECTORY_MODE).about(path).map(|_| ())
+        fs.create(path, &new_directory()).about(path).map(|_| ())
     })
 }
 
@@ -29,7 +41,7 @@ pub(crate) fn make_all(fs: &FileSystem, path: &Path) -> Result<(), CliError> {
         if here.file_name().is_none() {
             continue;
         }
-        match fs.create_dir(&here, DIRECTORY_MODE) {
+        match fs.create(&here, &new_directory()) {
             Ok(_) => {}
             Err(FsError::Exists) if fs.metadata(&here).is_ok_and(|stat| stat.kind == FileKind::Directory) => {}
             Err(FsError::Exists) => return Err(CliError::at(&here, "exists, and is not a directory")),
@@ -76,8 +88,7 @@ pub(crate) fn ln(image: &Path, target: &Path, path: &Path, symbolic: bool) -> Re
     change(image, |fs| {
         let path = &*below(fs, target, path);
         if symbolic {
-            let new = NewFile::new(FileKind::Symlink, 0o777);
-            fs.symlink(target.as_os_str().as_bytes(), path, &new).about(path)?;
+            fs.symlink(target.as_os_str().as_bytes(), path, &new(FileKind::Symlink, 0o777)).about(path)?;
             return Ok(());
         }
         match fs.symlink_metadata(target).about(target)?.kind {
