@@ -407,8 +407,13 @@ mod tests {
                 next_block += if offset == 0 { 923 } else { DIRECT };
             }
             let width = if offset == 0 { INODE_CHILDREN } else { ADDRS_PER_BLOCK };
-            stack.extend((0..width).rev().filter_map(|slot| child(offset, slot)));
             assert_eq!(child(offset, width), None);
+            if NodeKind::of(offset) == Some(NodeKind::Direct) && offset % 1000 != 0 {
+                // There are a million of them: of most, the slots at both ends.
+                assert_eq!([0, width - 1].map(|slot| child(offset, slot)), [None; 2]);
+                continue;
+            }
+            stack.extend((0..width).rev().filter_map(|slot| child(offset, slot)));
         }
         assert_eq!((expected, next_block), (END, max_file_blocks(923)));
     }

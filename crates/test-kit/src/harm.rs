@@ -1,6 +1,6 @@
 //! Volumes in memory to be damaged, and ways to damage them. Each test uses a part of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_files::{FileSystem, FsError, Options, SetMode};
@@ -19,6 +19,11 @@ pub fn options() -> FormatOptions {
 
 /// A volume with a tree, and two valid checkpoint packs. The file `/new` is in the last checkpoint only.
 pub fn volume() -> MemoryDevice {
+    static MADE: LazyLock<MemoryDevice> = LazyLock::new(made);
+    MADE.snapshot()
+}
+
+fn made() -> MemoryDevice {
     let device = formatted(64, &options());
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
     for path in ["/dir", "/dir/below", "/hashed"] {
@@ -61,9 +66,10 @@ pub fn patch_node(device: &MemoryDevice, ino: Nid, change: impl Fn(&mut NodeBloc
     let geometry = geometry(device);
     let mut found = 0;
     for addr in geometry.main_blkaddr.0..geometry.main_end().0 {
-        let block = read(device, addr.into());
-        let mut node = Box::new(*NodeBlock::read(&block));
+        let block = device.read(addr.into(), 1).unwrap();
+        let node = NodeBlock::read(block.block(0));
         if node.nid() == ino && node.ino() == ino {
+            let mut node = Box::new(*node);
             change(&mut node);
             device.write_slice(addr.into(), node.as_block()).unwrap();
             found += 1;

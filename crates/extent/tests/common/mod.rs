@@ -90,9 +90,9 @@ pub(crate) trait Source {
     }
 }
 
-/// How many operations a test does: `F2FS_EXTENT_OPS` (the full run takes 100,000,000), or a million.
+/// How many operations a test does: `F2FS_EXTENT_OPS` (the full run takes 100,000,000), or 400,000.
 pub(crate) fn operations() -> usize {
-    std::env::var("F2FS_EXTENT_OPS").ok().and_then(|ops| ops.parse().ok()).unwrap_or(1_000_000)
+    std::env::var("F2FS_EXTENT_OPS").ok().and_then(|ops| ops.parse().ok()).unwrap_or(400_000)
 }
 
 /// Random numbers, the same on every run unless `F2FS_EXTENT_SEED` is set.
