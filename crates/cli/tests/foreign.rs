@@ -51,6 +51,8 @@ fn what_others_mark_is_named() {
         (510, b"\x55\xaa", "MBR partition table"),
         (0, b"\x1f\x8b\x08", "gzip"),
         (0, b"\x3a\xff\x26\xed", "simg2img"),
+        (0, b"f2fsjrnl", "journal of an F2FS volume"),
+        (4096, b"f2fsjrnl", "journal of an F2FS volume"),
         (0, b"", "zeros only"),
         (5000, b"text", "magic number"),
     ] {

@@ -53,12 +53,13 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Runs one request and waits for it. A back end that breaks the promise of [`Ticket`] and completes nothing gives
-    /// [`Lost`](DeviceErrorKind::Lost), and a request of no blocks.
+    /// [`Lost`](DeviceErrorKind::Lost), and a request of no blocks; one that gives back other buffers,
+    /// [`OtherBuffers`](DeviceErrorKind::OtherBuffers).
     fn execute(&self, request: Request) -> Completion {
-        let (op, start) = (request.op, request.start);
+        let (op, start, blocks) = (request.op, request.start, request.blocks());
         let lost = request.error(DeviceErrorKind::Lost);
         let nothing = || Completion { request: Request::vectored(op, start, Vec::new()), result: Err(lost) };
-        self.submit(vec![request]).wait().pop().unwrap_or_else(nothing)
+        self.submit(vec![request]).wait().into_iter().next().unwrap_or_else(nothing).checked(blocks)
     }
 
     /// A queue for one thread that keeps up to `depth` requests in flight (at least 1).

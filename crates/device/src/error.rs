@@ -111,6 +111,9 @@ pub enum DeviceErrorKind {
     /// The back end never said how the request went: it may have happened or not.
     #[error("the device lost the request")]
     Lost,
+    /// The back end said that the request went well, and gave back other buffers than it was lent.
+    #[error("the device gave back other buffers than it was lent")]
+    OtherBuffers,
     /// A zone of a zoned device does not do that now. No I/O was done.
     #[error(transparent)]
     Zone(#[from] crate::ZoneError),
@@ -179,7 +182,10 @@ impl From<DeviceError> for io::Error {
             DeviceErrorKind::ShortTransfer { .. } | DeviceErrorKind::Shrunk { .. } => io::ErrorKind::UnexpectedEof,
             DeviceErrorKind::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
             DeviceErrorKind::Unsupported => io::ErrorKind::Unsupported,
-            DeviceErrorKind::Nvme(_) | DeviceErrorKind::Poisoned { .. } | DeviceErrorKind::Lost => io::ErrorKind::Other,
+            DeviceErrorKind::Nvme(_)
+            | DeviceErrorKind::Poisoned { .. }
+            | DeviceErrorKind::Lost
+            | DeviceErrorKind::OtherBuffers => io::ErrorKind::Other,
         };
         Self::new(kind, error)
     }

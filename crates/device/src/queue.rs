@@ -70,7 +70,8 @@ pub struct TicketQueue<'a, D: BlockDevice + ?Sized> {
     depth: usize,
     in_flight: usize,
     pushed: Vec<Request>,
-    tickets: VecDeque<Ticket>,
+    /// Batches, each with the number of its requests.
+    tickets: VecDeque<(Ticket, usize)>,
     finished: VecDeque<Completion>,
 }
 
@@ -91,15 +92,19 @@ impl<'a, D: BlockDevice + ?Sized> TicketQueue<'a, D> {
     /// Moves what is over to `finished`; with `block`, waits for one more.
     fn collect(&mut self, block: bool) {
         let before = self.finished.len();
-        self.tickets.retain_mut(|ticket| {
-            while let Some((_, completion)) = ticket.try_any() {
-                self.finished.push_back(completion);
+        self.tickets.retain_mut(|(ticket, requests)| {
+            while let Some((index, completion)) = ticket.try_any() {
+                // A device that answers what nobody asked is not listened to.
+                if index < *requests {
+                    self.finished.push_back(completion);
+                }
             }
             ticket.remaining() > 0
         });
         if block
             && self.finished.len() == before
-            && let Some((_, completion)) = self.tickets.front_mut().and_then(Ticket::wait_any)
+            && let Some((ticket, requests)) = self.tickets.front_mut()
+            && let Some((_, completion)) = ticket.wait_any().filter(|(index, _)| index < requests)
         {
             self.finished.push_back(completion);
         }
@@ -122,6 +127,10 @@ impl<D: BlockDevice + ?Sized> IoQueue for TicketQueue<'_, D> {
     fn push(&mut self, request: Request) {
         while self.in_flight - self.finished.len() >= self.depth {
             self.submit();
+            if self.tickets.is_empty() {
+                // The device lost what is missing.
+                break;
+            }
             self.collect(true);
         }
         self.pushed.push(request);
@@ -130,7 +139,8 @@ impl<D: BlockDevice + ?Sized> IoQueue for TicketQueue<'_, D> {
 
     fn submit(&mut self) {
         if !self.pushed.is_empty() {
-            self.tickets.push_back(self.device.submit(mem::take(&mut self.pushed)));
+            let requests = self.pushed.len();
+            self.tickets.push_back((self.device.submit(mem::take(&mut self.pushed)), requests));
         }
     }
 

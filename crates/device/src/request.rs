@@ -111,6 +111,16 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// The same, and an error if it succeeded with more or fewer than the `blocks` blocks that the device was lent.
+    #[must_use]
+    pub fn checked(self, blocks: u64) -> Self {
+        if self.result.is_err() || self.request.blocks() == blocks {
+            return self;
+        }
+        let (op, start) = (self.request.op.operation(), self.request.start);
+        Self { result: Err(DeviceError::new(op, start, blocks, DeviceErrorKind::OtherBuffers)), ..self }
+    }
+
     /// The buffers, if the request succeeded.
     ///
     /// # Errors

@@ -21,7 +21,8 @@ use crate::medium::SMALLEST_GRAIN;
 use crate::owner::Uuid;
 use crate::{Error, Gather, Medium, MediumError, checksum};
 
-const MAGIC: [u8; 8] = *b"f2fsjrnl";
+/// How a journal begins, in both copies of its header.
+pub const MAGIC: [u8; 8] = *b"f2fsjrnl";
 /// The version of the layout.
 pub(crate) const VERSION: u32 = 2;
 /// Bytes of the owner's area.

@@ -144,7 +144,7 @@ mod window;
 pub use device::DeviceMedium;
 pub use error::Error;
 pub use geometry::{HEADER, MOST_LANES};
-pub use header::AREA;
+pub use header::{AREA, MAGIC};
 pub use journal::{Create, Journal};
 pub use mark::{Mark, Usage};
 pub use medium::{Gather, LARGEST_GRAIN, Medium, MediumError, SMALLEST_GRAIN};

@@ -1,6 +1,6 @@
 //! Moving blocks: contiguous ones become one request, many requests one batch.
 
-use f2fs_device::{AlignedBuf, BlockDevice, DeviceError, Op, Request};
+use f2fs_device::{AlignedBuf, BlockDevice, DeviceError, DeviceErrorKind, Op, Operation, Request};
 use f2fs_format::{BlockAddr, RawBlock};
 
 /// Blocks in one request at most: a segment.
@@ -25,12 +25,16 @@ pub(crate) fn read_each<E: From<DeviceError>>(
     for batch in addrs.chunks(MAX_BATCH_BLOCKS) {
         let requests =
             runs(batch).map(|(start, len)| Request::read(u64::from(start.0), AlignedBuf::new(len))).collect::<Vec<_>>();
-        for completion in device.submit(requests).wait() {
-            let buf = completion.into_buf()?;
+        let end = done + batch.len();
+        for ((_, len), completion) in runs(batch).zip(device.submit(requests).wait()) {
+            let buf = completion.checked(len as u64).into_buf()?;
             for index in 0..buf.blocks() {
                 visit(done, buf.block(index))?;
                 done += 1;
             }
+        }
+        if let Some(addr) = addrs.get(done).filter(|_| done < end) {
+            return Err(DeviceError::new(Operation::Read, addr.0.into(), 1, DeviceErrorKind::Lost).into());
         }
     }
     Ok(())

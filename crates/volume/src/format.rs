@@ -80,6 +80,8 @@ pub enum FormatVolumeError {
     Exists {
         /// Its contents.
         found: Signature,
+        /// Which device of several that is, from 0 on.
+        device: usize,
     },
     /// The size or an option does not fit. Nothing was written.
     #[error(transparent)]
@@ -197,7 +199,8 @@ pub fn format_until(
     let held = signature::on_each(device, &devices)?;
     let replaced = held.first().map(|(_, found)| found.clone());
     if let Some(found) = replaced.clone().filter(|_| !options.force) {
-        return Err(FormatVolumeError::Exists { found });
+        let device = devices.iter().position(|(_, start)| held.first().is_some_and(|(at, _)| at == start));
+        return Err(FormatVolumeError::Exists { found, device: device.unwrap_or(0) });
     }
 
     if stop() {

@@ -83,7 +83,7 @@ impl Nodes<'_> {
             let requests =
                 chunk.iter().map(|(_, entry)| Request::read(u64::from(entry.addr.0), AlignedBuf::new(1))).collect();
             for ((nid, entry), completion) in chunk.iter().zip(self.0.device.submit(requests).wait()) {
-                let Ok(buf) = completion.into_buf() else { continue };
+                let Ok(buf) = completion.checked(1).into_buf() else { continue };
                 let block = Box::new(*NodeBlock::read(buf.block(0)));
                 if self.verify(*nid, entry.ino, entry.addr, &block).is_ok() {
                     // Freed since: nobody asks for it.

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &FormatArgs, others: &[PathBuf]) -> Result<(), CliError>
         VolumePlan::new(&options, size.0).map_err(|error| CliError::usage(impossible(&error)))?;
     }
     let (device, found) = prepare(args)?;
-    let result = make(&*device, &options, &args.image, found);
+    let result = make(&*device, &options, &args.image, others, found);
     if result.is_err() && found == Found::Made {
         // Nothing is left behind of a file that was made for this.
         drop(device);
@@ -192,10 +192,12 @@ fn make(
     device: &dyn BlockDevice,
     options: &FormatOptions,
     image: &Path,
+    others: &[PathBuf],
     found: Found,
 ) -> Result<FormatReport, CliError> {
     let stopping = AtomicBool::new(false);
     let stop = || stopping.load(Ordering::Relaxed);
+    let paths: Vec<_> = std::iter::once(image).chain(others.iter().map(PathBuf::as_path)).collect();
     let image = Quoted::path(image);
     let formatted = until_stopped(
         || format_until(device, options, &stop),
@@ -221,8 +223,9 @@ fn make(
             CliError::usage(format_args!("{image}: there are zones, which only a zoned volume can use: add -m"))
         }
         FormatVolumeError::Plan(error) => CliError::new(format_args!("{image}: {}", impossible(error))),
-        FormatVolumeError::Exists { found } => {
-            CliError::new(format_args!("{image}: holds {found}; --force overwrites it"))
+        FormatVolumeError::Exists { found, device } => {
+            let path = paths.get(*device).map_or(image, |path| Quoted::path(path));
+            CliError::new(format_args!("{path}: holds {found}; --force overwrites it"))
         }
         _ => CliError::new(format_args!("{image}: {error}")),
     })

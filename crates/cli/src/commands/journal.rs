@@ -7,7 +7,7 @@ use std::path::Path;
 use f2fs::journal::{Journal, LaneEnd, LaneReport, Recovered, SharedMedium};
 use f2fs::uring::OpenOptions;
 use f2fs::volume::JournalArea;
-use f2fs::volume::format::recognise;
+use f2fs::volume::format::{Signature, recognise};
 use f2fs::{JournalMode, JournalOptions, create_journal};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
@@ -75,6 +75,8 @@ fn expect_nothing_known(path: &Path) -> Result<(), CliError> {
     // Whatever cannot be read as a device is said when it is opened as a journal.
     let Ok(device) = medium::open_plain(path, true, OpenOptions::new()) else { return Ok(()) };
     match recognise(&*device) {
+        // The records in it, if there are any, are told of when it is made anew.
+        Ok(Some(Signature::Journal)) => Ok(()),
         Ok(Some(found)) => Err(CliError::at(path, format_args!("holds {found}; --force overwrites it"))),
         _ => Ok(()),
     }

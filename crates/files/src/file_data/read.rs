@@ -6,7 +6,7 @@
 //! file writes. If it is inside one block and nobody writes that, it locks no range either, and readers of the same
 //! block write no common line.
 
-use f2fs_device::{AlignedBuf, BlockDevice, Request};
+use f2fs_device::{AlignedBuf, BlockDevice, DeviceError, DeviceErrorKind, Operation, Request};
 use f2fs_format::{BLOCK_BYTES, BlockAddr, Corruption};
 use f2fs_sync::{protocol_step, protocol_value};
 
@@ -212,18 +212,22 @@ impl FileData<'_> {
             for done in (0..run.len).step_by(PIECE as usize) {
                 let len = (run.len - done).min(PIECE);
                 let target = self.volume.recycler().take_stale(len as usize);
-                batch.push(Request::read(u64::from(run.addr.offset(done as u32).0), target));
-                targets.push((block + done, len));
+                let addr = u64::from(run.addr.offset(done as u32).0);
+                batch.push(Request::read(addr, target));
+                targets.push(Some((block + done, len, addr)));
             }
             Ok(())
         })?;
         // Blocks that have arrived are copied while the rest is on its way.
         let mut ticket = self.volume.device().submit(batch);
         while let Some((index, completion)) = ticket.wait_any() {
-            let (block, len) = targets[index];
-            arrived(block, len, Some(&completion.into_buf()?))?;
+            let Some((block, len, _)) = targets.get_mut(index).and_then(Option::take) else { continue };
+            arrived(block, len, Some(&completion.checked(len).into_buf()?))?;
         }
-        Ok(())
+        match targets.into_iter().flatten().next() {
+            Some((_, blocks, addr)) => Err(lost(addr, blocks)),
+            None => Ok(()),
+        }
     }
 
     /// Hands out the runs of blocks `first ..= last` with their first blocks, in order; neighbours come as one.
@@ -272,6 +276,11 @@ impl FileData<'_> {
         }
         Ok(run)
     }
+}
+
+/// A device never said how a read went.
+pub(crate) fn lost(addr: u64, blocks: u64) -> FsError {
+    DeviceError::new(Operation::Read, addr, blocks, DeviceErrorKind::Lost).into()
 }
 
 pub(crate) fn copy_out(buf: &mut [u8], offset: u64, block: u64, len: u64, data: &AlignedBuf) {

@@ -13,7 +13,7 @@ use crate::FsError;
 use crate::content::{Content, Readable, Unreadable};
 use crate::core::Core;
 use crate::file_data::FileData;
-use crate::file_data::read::{blocks_of, copy_out};
+use crate::file_data::read::{blocks_of, copy_out, lost};
 use crate::inode::Inode;
 use crate::page_cache::FilePages;
 use crate::ranges::RangeGuard;
@@ -176,6 +176,9 @@ impl<'c> Reader<'c, '_, '_> {
             self.queue.submit();
             self.hand_out();
             if self.collect()? == 0 {
+                if let Some(missing) = self.wanted.iter().find(|wanted| self.begun[wanted.read].left > 0) {
+                    return Err(lost(missing.addr, missing.blocks));
+                }
                 self.wanted.clear();
                 self.sent = 0;
                 return Ok(());
@@ -213,6 +216,8 @@ impl<'c> Reader<'c, '_, '_> {
     /// Waits for one request, and takes all that are back by then; how many.
     fn collect(&mut self) -> Result<usize, FsError> {
         while let Some(completion) = self.queue.next_completion() {
+            let blocks = self.wanted.get(completion.request.tag as usize).map_or(0, |piece| piece.blocks);
+            let completion = completion.checked(blocks);
             completion.result?;
             self.back.push(completion.request);
             if self.queue.ready() == 0 {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_format::BLOCK_SIZE;
 use f2fs_format::superblock::{MAGIC, SuperBlock};
 
 use super::read_block;
@@ -21,6 +22,8 @@ pub enum Signature {
         /// Its UUID.
         uuid: [u8; 16],
     },
+    /// A journal, which may hold files that were synced into it.
+    Journal,
     /// Another file system, a partition table or the like.
     Other(&'static str),
 }
@@ -35,6 +38,7 @@ impl fmt::Display for Signature {
                 }
                 write!(f, "with UUID {:032x}", u128::from_be_bytes(*uuid))
             }
+            Signature::Journal => f.write_str("the journal of an F2FS volume"),
             Signature::Other(what) => f.write_str(what),
         }
     }
@@ -116,5 +120,9 @@ fn recognise_from(device: &dyn BlockDevice, start: u64) -> Result<Option<Signatu
     }
     let front = device.read(start, 17.min(blocks - start) as usize)?;
     let holds = |at: usize, mark: &[u8]| front.as_bytes().get(at..at + mark.len()) == Some(mark);
+    // Either copy of its header.
+    if holds(0, &f2fs_journal::MAGIC) || holds(BLOCK_SIZE, &f2fs_journal::MAGIC) {
+        return Ok(Some(Signature::Journal));
+    }
     Ok(OTHERS.iter().find(|(at, mark, _)| holds(*at, mark)).map(|(_, _, what)| Signature::Other(what)))
 }

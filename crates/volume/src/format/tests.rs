@@ -76,7 +76,9 @@ fn what_is_there_is_overwritten_only_by_force() {
         let error = format(&device, &options()).unwrap_err();
         assert!(error.to_string().contains("an F2FS volume labelled \"first\" with UUID"), "{error}");
     }
-    assert!(matches!(format(&device, &options()), Err(FormatVolumeError::Exists { found: there }) if there == found));
+    assert!(
+        matches!(format(&device, &options()), Err(FormatVolumeError::Exists { found: there, device: 0 }) if there == found)
+    );
     assert!(kept == device.to_bytes(), "a refusal wrote something");
     let report = format(&device, &options().forced()).unwrap();
     assert_eq!(report.replaced, Some(found));

@@ -1,0 +1,152 @@
+//! Devices of an embedder's own whose answers break the promises of `BlockDevice::submit`: buffers are gone or have
+//! another length, an answer is missing, or there is one too many. Each gives a typed error; nothing panics or waits
+//! for ever.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use f2fs_check::{CheckOptions, check};
+use f2fs_device::{
+    AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Op, Request, Ticket,
+};
+use f2fs_files::{FileSystem, FsError, Options, ReadSlice};
+use f2fs_test_kit::volumes::{formatted, within};
+use f2fs_volume::format::FormatOptions;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carelessness {
+    NoBuffers,
+    EmptyBuffers,
+    ShortBuffers,
+    LongBuffers,
+    OneTooMany,
+    OneMissing,
+}
+
+const ALL: [Carelessness; 6] = [
+    Carelessness::NoBuffers,
+    Carelessness::EmptyBuffers,
+    Carelessness::ShortBuffers,
+    Carelessness::LongBuffers,
+    Carelessness::OneTooMany,
+    Carelessness::OneMissing,
+];
+
+/// Answers so from its `from`-th batch of reads on.
+#[derive(Debug)]
+struct Careless {
+    below: MemoryDevice,
+    how: Carelessness,
+    from: u64,
+    batches: AtomicU64,
+}
+
+impl BlockDevice for Careless {
+    fn info(&self) -> &DeviceInfo {
+        self.below.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.below.claims()
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.below.flush()
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        let reads = requests.iter().all(|request| request.op == Op::Read);
+        let mut done = self.below.submit(requests).wait();
+        if !reads || self.batches.fetch_add(1, Ordering::Relaxed) < self.from {
+            return Ticket::ready(done);
+        }
+        let of_each = |done: &mut Vec<Completion>, change: fn(&mut AlignedBuf)| {
+            done.iter_mut().flat_map(|completion| &mut completion.request.bufs).for_each(change);
+        };
+        match self.how {
+            Carelessness::NoBuffers => done.iter_mut().for_each(|completion| completion.request.bufs.clear()),
+            Carelessness::EmptyBuffers => of_each(&mut done, |buf| *buf = AlignedBuf::default()),
+            Carelessness::ShortBuffers => of_each(&mut done, |buf| *buf = AlignedBuf::new(buf.blocks().saturating_sub(1))),
+            Carelessness::LongBuffers => of_each(&mut done, |buf| *buf = AlignedBuf::new(buf.blocks() + 1)),
+            Carelessness::OneTooMany => {
+                done.push(Completion { request: Request::read(0, AlignedBuf::new(1)), result: Ok(()) });
+            }
+            Carelessness::OneMissing => drop(done.pop()),
+        }
+        Ticket::ready(done)
+    }
+}
+
+const LONG: usize = 3 << 20;
+
+fn filled() -> MemoryDevice {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    fs.create_dir("/dir", 0o755).unwrap();
+    for name in 0..300 {
+        fs.create_file(format!("/dir/{name}"), 0o644).unwrap().write_at(&[7; 20_000], 0).unwrap();
+    }
+    fs.create_file("/long", 0o644).unwrap().write_at(&vec![9; LONG], 0).unwrap();
+    fs.close().unwrap();
+    device.snapshot()
+}
+
+/// Reads in every way. What is read without an error is what was written.
+fn read_all(device: &Arc<Careless>, page_cache: u64) -> Result<(), FsError> {
+    let fs = FileSystem::open(device.clone(), Options::new().page_cache(page_cache))?;
+    for entry in fs.read_dir("/dir")? {
+        let name = String::from_utf8(entry?.name).unwrap();
+        fs.metadata(format!("/dir/{name}"))?;
+    }
+    let mut bytes = vec![0; 20_000];
+    let file = fs.open_file("/dir/7")?;
+    assert_eq!(file.read_at(&mut bytes, 0)?, 20_000);
+    assert!(bytes.iter().all(|byte| *byte == 7));
+    let long = fs.open_file("/long")?;
+    let mut bytes = vec![0; LONG];
+    assert_eq!(long.read_at(&mut bytes, 0)?, LONG);
+    assert!(bytes.iter().all(|byte| *byte == 9));
+    let mut blocks = AlignedBuf::new(64);
+    assert_eq!(long.read_into(&mut blocks, 0)?, 64 << 12);
+    assert!(blocks.as_bytes().iter().all(|byte| *byte == 9));
+    let mut pages = vec![[0; 4096]; 100];
+    let mut reads: Vec<_> = pages.iter_mut().zip(0..).map(|(page, n)| ReadSlice::new(n * 8192, page)).collect();
+    long.read_many(8, &mut reads)?;
+    assert!(pages.iter().all(|page| *page == [9; 4096]));
+    fs.close()
+}
+
+#[test]
+fn answers_that_break_their_promise_are_errors() {
+    let volume = filled();
+    within(Duration::from_secs(600), move || {
+        for how in ALL {
+            let mut failed = 0;
+            for from in [0, 1, 2, 3, 5, 8, 13, 20, 40, 100, 330, 340, 350] {
+                for page_cache in [0, 1 << 20] {
+                    let device =
+                        Arc::new(Careless { below: volume.snapshot(), how, from, batches: AtomicU64::default() });
+                    match read_all(&device, page_cache) {
+                        // An answer too many is not listened to.
+                        Ok(()) => {}
+                        Err(error) => {
+                            let text = error.to_string();
+                            let told = ["gave back other buffers", "lost the request"];
+                            // The first reads look for a superblock: what nobody answers is none.
+                            assert!(
+                                from < 3 || told.iter().any(|told| text.contains(told)),
+                                "{how:?} from {from}: {text}"
+                            );
+                            failed += 1;
+                        }
+                    }
+                    // Reads nothing but this device, too.
+                    let _ = check(&*device, &CheckOptions::default());
+                }
+            }
+            assert!(failed > 4 || how == Carelessness::OneTooMany, "{how:?}: {failed}");
+        }
+    });
+}
