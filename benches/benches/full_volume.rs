@@ -136,7 +136,7 @@ fn measure(args: &Args, full: u64, zones: bool) -> Result<Row, Box<dyn Error>> {
         fs.create_dir(format!("/own-{thread}"), 0o755)?;
     }
     fs.checkpoint()?;
-    let flusher = args.attended.then(|| fs.start_flusher(FlusherOptions::default()));
+    let flusher = args.attended.then(|| fs.start_flusher(FlusherOptions::default()).expect("a thread"));
     let before = fs.write_stat();
     let end = AtomicBool::new(false);
     let begun = Instant::now();

@@ -200,8 +200,8 @@ mod played {
         /// paper, epyc, xeon16 or this.
         #[arg(long, default_value = "epyc")]
         machine: String,
-        /// Numbers of cores.
-        #[arg(long, value_delimiter = ',', default_value = "1,2,8,16,32,64,128")]
+        /// Numbers of cores, at most those of the machine [default: 1, 2, 8, 16, 32, 64, 128 as far as it has them].
+        #[arg(long, value_delimiter = ',')]
         cores: Vec<usize>,
         /// Operations of each core; without it, as many as take 2 ms, between 200 and 4000.
         #[arg(long)]
@@ -226,13 +226,16 @@ mod played {
         bench: bool,
     }
 
+    /// The numbers of cores that are played if none are asked for.
+    const CORES: [usize; 7] = [1, 2, 8, 16, 32, 64, 128];
+
     fn fail(what: &str) -> ! {
         eprintln!("error: {what}");
         std::process::exit(2)
     }
 
     pub(super) fn main() {
-        let args = Args::parse();
+        let mut args = Args::parse();
         if args.validate {
             let measured = args.measured.map(|file| {
                 std::fs::read_to_string(&file).unwrap_or_else(|error| fail(&format!("{}: {error}", file.display())))
@@ -241,6 +244,16 @@ mod played {
             return;
         }
         let Some(machine) = Machine::named(&args.machine) else { fail("machines: paper, epyc, xeon16, this") };
+        let most = machine.cores();
+        if args.cores.is_empty() {
+            args.cores = CORES.into_iter().filter(|cores| *cores <= most).collect();
+        }
+        if let Some(wrong) = args.cores.iter().find(|cores| !(1..=most).contains(*cores)) {
+            fail(&format!("--cores {wrong}: the machine {} has 1 to {most}", args.machine));
+        }
+        if let Some(operations) = args.operations.filter(|operations| !(10..=10_000_000).contains(operations)) {
+            fail(&format!("--operations {operations}: 10 to 10000000 for each core are possible"));
+        }
         if let Some(inodes) = args.pause {
             show_pauses(&machine, &args.cores, inodes, args.lines);
             return;
@@ -249,7 +262,7 @@ mod played {
             Workload::of_files().collect()
         } else {
             let named = args.workload.iter().map(|name| Workload::named(name));
-            named.map(|workload| workload.unwrap_or_else(|| fail("no such workload"))).collect()
+            named.map(|workload| workload.unwrap_or_else(|| fail("no such workload; --help names all"))).collect()
         };
         if args.csv {
             println!("machine,workload,policy,cores,rate,ratio,cheap,dear,work,lines,locks,device");

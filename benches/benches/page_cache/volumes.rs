@@ -21,6 +21,6 @@ pub(crate) fn volume(image: &Path, cache: u64) -> Result<(FileSystem, Option<Flu
     options.discard = false;
     format(&*device, &options)?;
     let fs = FileSystem::open(device, Options::new().page_cache(cache))?;
-    let flusher = (cache != 0).then(|| fs.start_flusher(FlusherOptions::default()));
+    let flusher = (cache != 0).then(|| fs.start_flusher(FlusherOptions::default()).expect("a thread"));
     Ok((fs, flusher))
 }

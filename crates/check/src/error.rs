@@ -49,7 +49,7 @@ pub enum CheckError {
     /// The threads could not be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
-        /// How many were asked for; 0: as many as there are processors.
+        /// How many.
         threads: usize,
         /// The system's error.
         reason: String,

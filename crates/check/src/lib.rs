@@ -195,7 +195,11 @@ fn judge(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRe
         .num_threads(threads)
         .thread_name(|index| format!("f2fs-check-{index}"))
         .build()
-        .map_err(|error| CheckError::Threads { threads, reason: error.to_string() })?;
+        .map_err(|error| {
+            let found = std::thread::available_parallelism().map_or(1, usize::from);
+            let threads = if threads == 0 { found } else { threads };
+            CheckError::Threads { threads, reason: error.to_string() }
+        })?;
     pool.install(|| run(device, options))
 }
 

@@ -11,7 +11,7 @@ use f2fs::{FileSystem, FsError, JournalOptions, JournalTrouble, Options, Recover
 use f2fs_workload::shell::Quoted;
 
 use crate::args::View;
-use crate::error::{CliError, Context, say};
+use crate::error::{CliError, say};
 use crate::interrupt::guarded;
 use crate::medium;
 
@@ -194,6 +194,13 @@ fn change_with(
             Err(error) => format!("{shown} is as it was at its last checkpoint: {error}"),
         },
     )?;
-    let closed = fs.close().about(image);
-    result.and(closed)
+    match (result, fs.close()) {
+        (result, Ok(())) => result,
+        (Ok(()), Err(error)) => Err(CliError::at(image, error)),
+        (Err(first), Err(error)) => {
+            first.report();
+            let what = format_args!("is as it was at its last checkpoint, since it could not be closed: {error}");
+            Err(CliError::at(image, what))
+        }
+    }
 }

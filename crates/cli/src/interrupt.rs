@@ -13,7 +13,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, LazyLock};
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -68,7 +68,7 @@ pub(crate) fn listen() {
 /// that is the error. Work that has not ended a second later is left alone, and the process ends.
 pub(crate) fn guarded<T: Send>(work: impl FnOnce() -> T + Send, stop: impl FnOnce() -> String) -> Result<T, CliError> {
     thread::scope(|scope| {
-        let mut worker = Worker::start(scope, work);
+        let mut worker = Worker::start(scope, work)?;
         let signal = match worker.wait() {
             Ok(done) => return Ok(done),
             Err(signal) => signal,
@@ -94,7 +94,7 @@ pub(crate) fn until_stopped<T: Send>(
     left: impl FnOnce(&T) -> Option<String>,
 ) -> Result<T, CliError> {
     thread::scope(|scope| {
-        let mut worker = Worker::start(scope, work);
+        let mut worker = Worker::start(scope, work)?;
         let signal = match worker.wait() {
             Ok(done) => return Ok(done),
             Err(signal) => signal,
@@ -112,13 +112,17 @@ struct Worker<'scope, T> {
 }
 
 impl<'scope, T: Send + 'scope> Worker<'scope, T> {
-    fn start<'env>(scope: &'scope Scope<'scope, 'env>, work: impl FnOnce() -> T + Send + 'scope) -> Self {
+    fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        work: impl FnOnce() -> T + Send + 'scope,
+    ) -> Result<Self, CliError> {
         listen();
         let (sender, done) = channel();
-        let thread = scope.spawn(move || {
+        let thread = Builder::new().spawn_scoped(scope, move || {
             let _ = sender.send(work());
         });
-        Worker { thread: Some(thread), done }
+        let thread = thread.map_err(|error| CliError::new(format_args!("cannot start a thread: {error}")))?;
+        Ok(Worker { thread: Some(thread), done })
     }
 
     /// The result of the work, or the signal that came before.

@@ -331,3 +331,21 @@ fn many_files_with_all_that_they_have_come_out_by_many_threads() {
         assert_eq!(time(&out), time(&path(&place, "tree")));
     }
 }
+
+#[test]
+fn the_second_of_two_entries_of_one_name_is_said_to_be_left_out() {
+    for directory_first in [false, true] {
+        let place = Place::new();
+        let image = formatted(&place);
+        let directory = || ok(&mut f2fs("mkdir", &image, &["/dirBBBB"]));
+        let link = || ok(&mut f2fs("ln", &image, &["-s", "/tmp", "/lnkAAAA"]));
+        if directory_first {
+            [directory(), link()]
+        } else {
+            [link(), directory()]
+        };
+        rename_by_hand(&image, b"dirBBBB", b"lnkAAAA");
+        fail(&mut f2fs("get", &image, &["-r", "/", &path(&place, "out")]), 1, "lnkAAAA");
+        assert!(fs::read_dir(place.path("out")).unwrap().count() <= 1);
+    }
+}

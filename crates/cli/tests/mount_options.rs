@@ -56,6 +56,42 @@ fn the_name_in_fstab_mounts() {
 }
 
 #[test]
+fn what_was_mounted_for_reading_does_not_become_writable_by_a_word() {
+    let Some(mounted) = Mounted::formatted("what_was_mounted_for_reading_does_not_become_writable_by_a_word", &[])
+    else {
+        return;
+    };
+    mounted.mount(&["ro"]);
+    let mut remount = helper("mount.f2fs-fuse");
+    remount.arg(&mounted.image).arg(&mounted.dir).args(["-o", "rw,remount"]);
+    fail(&mut remount, 1, "was mounted with `ro`");
+    assert_eq!(fs::write(mounted.path("g"), "text").unwrap_err().kind(), ErrorKind::ReadOnlyFilesystem);
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let line = mounts.lines().find(|line| line.contains(mounted.dir.to_str().unwrap())).unwrap();
+    assert!(line.contains(" ro,"), "{line}");
+    mounted.umount();
+    mounted.mount(&[]);
+    mounted.judge();
+}
+
+#[test]
+fn a_mount_whose_server_lacks_something_is_told_of() {
+    let Some(mounted) = Mounted::formatted("a_mount_whose_server_lacks_something_is_told_of", &[]) else { return };
+    let mount = |threads: &str| {
+        let mut mount = Command::new("prlimit");
+        mount.args(["--nofile=100:100"]).arg(env!("CARGO_BIN_EXE_f2fs")).arg("mount");
+        mount.args(["-o", threads]).arg(&mounted.image).arg(&mounted.dir).stdin(Stdio::null());
+        mount
+    };
+    fail(&mut mount("threads=256"), 1, "Too many open files");
+    assert!(!is_mounted(&mounted.dir));
+    fail(command(["mount", "-o", "threads=257"]).arg(&mounted.image).arg(&mounted.dir), 2, "threads=257");
+    ok(&mut mount("threads=4"));
+    fs::write(mounted.path("f"), "text").unwrap();
+    mounted.judge();
+}
+
+#[test]
 fn an_image_is_mounted_mapped() {
     let Some(mounted) = Mounted::formatted("an_image_is_mounted_mapped", &["--pmem"]) else { return };
     mounted.mount(&[]);

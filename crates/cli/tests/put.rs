@@ -287,6 +287,13 @@ fn who_is_not_root_can_do_it_all() {
         let told = ok(&mut anybody(&["stat", "image", made]));
         assert!(told.contains(&owner), "{made}: {told}");
     }
+    // Without a second thread nothing is done, and that is said.
+    let mut alone = Command::new("prlimit");
+    alone.args(["--nproc=1"]).arg(&program).args(["mkdir", "image", "/alone"]).current_dir(place.path());
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        alone.uid(65534).gid(65534);
+    }
+    fail(&mut alone, 1, "cannot start a thread");
     // Files that may not be read or written are named.
     permit("image", 0o400);
     fail(&mut anybody(&["put", "image", "tree/f", "/x"]), 1, "image: permission denied");

@@ -13,6 +13,7 @@
 //! A step is an operation like any other: it enters the gate and takes node pages one at a time. The thread's own mutex
 //! protects its orders alone and is not held while it works.
 
+use std::io;
 use std::time::Duration;
 
 use f2fs_sync::{Arc, Condvar, Mutex, thread};
@@ -122,13 +123,16 @@ impl FileSystem {
     }
 
     /// Starts a thread that cleans in the background, until the [`Cleaner`] is dropped.
-    pub fn start_cleaner(&self, options: CleanerOptions) -> Cleaner {
+    ///
+    /// # Errors
+    /// Those of the system, if it gives no thread.
+    pub fn start_cleaner(&self, options: CleanerOptions) -> io::Result<Cleaner> {
         let shared = Arc::new(Shared { orders: Mutex::new(Orders::default()), wake: Condvar::new() });
         let thread = {
             let (shared, core) = (Arc::clone(&shared), Arc::clone(&self.core));
-            thread::spawn(move || run(&core, &shared, options))
+            thread::Builder::new().name("f2fs-cleaner".into()).spawn(move || run(&core, &shared, options))?
         };
-        Cleaner { shared, thread: Some(thread) }
+        Ok(Cleaner { shared, thread: Some(thread) })
     }
 }
 

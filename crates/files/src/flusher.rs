@@ -9,6 +9,7 @@
 //!
 //! None of its own: it waits for the [`Alarm`](crate::page_cache::Alarm) of the page cache with nothing held.
 
+use std::io;
 use std::time::Duration;
 
 use f2fs_sync::atomic::{AtomicBool, Ordering};
@@ -57,21 +58,24 @@ impl FileSystem {
     /// use f2fs_files::{FileSystem, FlusherOptions, Options};
     ///
     /// let fs = FileSystem::open(device, Options::new().page_cache(16 << 20))?;
-    /// let flusher = fs.start_flusher(FlusherOptions::default());
+    /// let flusher = fs.start_flusher(FlusherOptions::default())?;
     /// fs.create_file("/f", 0o644)?.write_at(&[7; 10_000], 0)?;
     /// drop(flusher);
     /// fs.close()?;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn start_flusher(&self, options: FlusherOptions) -> Flusher {
+    ///
+    /// # Errors
+    /// Those of the system, if it gives no thread.
+    pub fn start_flusher(&self, options: FlusherOptions) -> io::Result<Flusher> {
         let (stop, core) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.core));
         let attending = Attending::new(Arc::clone(&core));
         let thread = {
             let stop = Arc::clone(&stop);
-            thread::spawn(move || run(&attending.0, &stop, options))
+            thread::Builder::new().name("f2fs-flusher".into()).spawn(move || run(&attending.0, &stop, options))?
         };
-        Flusher { core, stop, thread: Some(thread) }
+        Ok(Flusher { core, stop, thread: Some(thread) })
     }
 }
 

@@ -68,7 +68,9 @@ impl BlockDevice for Careless {
         match self.how {
             Carelessness::NoBuffers => done.iter_mut().for_each(|completion| completion.request.bufs.clear()),
             Carelessness::EmptyBuffers => of_each(&mut done, |buf| *buf = AlignedBuf::default()),
-            Carelessness::ShortBuffers => of_each(&mut done, |buf| *buf = AlignedBuf::new(buf.blocks().saturating_sub(1))),
+            Carelessness::ShortBuffers => {
+                of_each(&mut done, |buf| *buf = AlignedBuf::new(buf.blocks().saturating_sub(1)))
+            }
             Carelessness::LongBuffers => of_each(&mut done, |buf| *buf = AlignedBuf::new(buf.blocks() + 1)),
             Carelessness::OneTooMany => {
                 done.push(Completion { request: Request::read(0, AlignedBuf::new(1)), result: Ok(()) });

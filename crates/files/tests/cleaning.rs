@@ -248,14 +248,14 @@ fn the_background_cleaner_heeds_its_mark() {
     let options =
         CleanerOptions::default().interval(Duration::from_secs(3600)).urgent_interval(Duration::from_millis(1));
     let mark = fs.statfs().free_segments;
-    let cleaner = fs.start_cleaner(options.low_mark(mark));
+    let cleaner = fs.start_cleaner(options.low_mark(mark)).unwrap();
     let begin = Instant::now();
     while fs.statfs().free_segments <= mark {
         assert!(cleaner.failed().is_none() && begin.elapsed() < Duration::from_secs(60), "it does nothing");
         std::thread::sleep(Duration::from_millis(2));
     }
     drop(cleaner);
-    let cleaner = fs.start_cleaner(options.low_mark(fs.statfs().free_segments - 1));
+    let cleaner = fs.start_cleaner(options.low_mark(fs.statfs().free_segments - 1)).unwrap();
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!((cleaner.steps(), cleaner.failed()), (0, None));
 }
@@ -265,7 +265,7 @@ fn the_background_cleaner_heeds_its_mark() {
 fn the_background_cleaner_makes_room_and_stops() {
     let (device, fs, file, blocks) = thinned();
     let before = fs.statfs().free_segments;
-    let cleaner = fs.start_cleaner(CleanerOptions::default().interval(Duration::from_millis(1)));
+    let cleaner = fs.start_cleaner(CleanerOptions::default().interval(Duration::from_millis(1))).unwrap();
     cleaner.urge();
     for _ in 0..2000 {
         if fs.statfs().free_segments > before + 8 || cleaner.failed().is_some() {

@@ -240,3 +240,39 @@ fn appends_to_one_file() {
         assert_clean(&device);
     });
 }
+
+/// Directories that are moved while a tree is removed are met twice on the way, which is no damage.
+#[test]
+fn a_tree_is_removed_while_directories_move_in_it() {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let rounds = 2000 * scale("F2FS_STRESS");
+    let stop = AtomicBool::new(false);
+    let tolerated = |result: Result<(), FsError>| match result {
+        Ok(()) => {}
+        Err(error) => assert!(!error.is_corruption(), "{error}"),
+    };
+    std::thread::scope(|scope| {
+        for seed in 0..3 {
+            let (fs, stop) = (&fs, &stop);
+            scope.spawn(move || {
+                const PATHS: [&str; 5] = ["/t/a", "/t/b", "/t/a/c", "/t/b/c", "/t/a/c/d"];
+                let mut random = Random::new(seed + 1);
+                while !stop.load(Ordering::Relaxed) {
+                    let _ = fs.create_dir("/t", 0o755);
+                    let _ = fs.create_dir(PATHS[random.below(5) as usize], 0o755);
+                    let [from, to] = [(); 2].map(|()| PATHS[random.below(5) as usize]);
+                    let mode = if random.chance(2) { RenameMode::Exchange } else { RenameMode::Replace };
+                    tolerated(fs.rename(from, to, mode));
+                }
+            });
+        }
+        let removing = (0..2).map(|_| scope.spawn(|| (0..rounds / 2).for_each(|_| tolerated(fs.remove_all("/t")))));
+        let removed: Vec<_> =
+            removing.collect::<Vec<_>>().into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        stop.store(true, Ordering::Relaxed);
+        removed.into_iter().for_each(Result::unwrap);
+    });
+    fs.close().unwrap();
+    assert_clean(&device);
+}

@@ -164,7 +164,7 @@ fn a_flusher_writes_the_checkpoints() {
     let options = Options::new().volume(VolumeOptions::new().dirty_nodes(2000));
     let fs = FileSystem::open(device.clone(), options).unwrap();
     // What wakes it are the operations.
-    let flusher = fs.start_flusher(FlusherOptions::default().interval(Duration::from_secs(3600)));
+    let flusher = fs.start_flusher(FlusherOptions::default().interval(Duration::from_secs(3600))).unwrap();
     seen.store(false, Ordering::Relaxed);
     let before = fs.statfs().written.checkpoints;
     let end = Instant::now() + Duration::from_secs(60);

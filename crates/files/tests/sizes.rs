@@ -212,7 +212,7 @@ fn options() {
                 let time = Duration::from_nanos(size);
                 for interval in [Duration::ZERO, time, Duration::from_secs(size), Duration::MAX] {
                     let cleaning = CleanerOptions::default().interval(interval).urgent_interval(interval);
-                    drop(fs.start_cleaner(cleaning.low_mark(size as u32)));
+                    drop(fs.start_cleaner(cleaning.low_mark(size as u32)).unwrap());
                 }
                 fs.clean_step(Pace::Urgent).unwrap();
                 fs.remove_all("/3").unwrap();

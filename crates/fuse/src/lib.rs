@@ -32,6 +32,8 @@ mod volume;
 
 use std::io;
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::thread::Builder;
 
 use f2fs_files::{FileSystem, FsError};
 use f2fs_sync::Arc;
@@ -131,12 +133,39 @@ impl Mount {
     /// # Errors
     /// Those of `/dev/fuse`, and if a thread cannot be started.
     pub fn serve(self) -> io::Result<()> {
+        self.serve_with(|| Ok(()))
+    }
+
+    /// The same, with `ready` called when requests are answered. If that fails, it is unmounted again.
+    ///
+    /// # Errors
+    /// As [`serve`](Self::serve), and those of `ready`.
+    pub fn serve_with(self, ready: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let Mount { placed, session, checkpoints, .. } = self;
         let writing = checkpoints.map(Checkpoints::start).transpose()?;
-        let served = session.run();
+        let (begun, came) = channel();
+        let ended = begun.clone();
+        let server = Builder::new().name("f2fs-serve".into()).spawn(move || {
+            let served = session.run();
+            // Nobody answers any more, or ever did.
+            let _ = ended.send(Err(io::ErrorKind::NotConnected.into()));
+            served
+        })?;
+        let ask = placed.0.first_question();
+        // On a thread that is not waited for: without a server its question has no end before the connection has.
+        let asker = Builder::new().name("f2fs-ask".into()).spawn(move || {
+            let _ = begun.send(ask());
+        });
+        let begun = asker.and_then(|_| came.recv().unwrap_or_else(|_| Err(io::ErrorKind::NotConnected.into())));
+        let begun = begun.and_then(|()| ready());
+        if begun.is_err() {
+            let _ = placed.0.unmount(true);
+        }
+        let served = server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         drop(writing);
         drop(placed);
-        served
+        // What kept it from answering is told, not that it did not answer.
+        served.and(begun)
     }
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx, syncfs};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statvfs, statx, syncfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -72,6 +72,12 @@ impl Place {
             }
             done => Ok(done?),
         }
+    }
+
+    /// Waits for the answer to a first request. It does not keep the connection.
+    pub(crate) fn first_question(&self) -> impl FnOnce() -> io::Result<()> + Send + 'static {
+        let dir = self.dir.clone();
+        move || Ok(statvfs(&dir).map(drop)?)
     }
 
     /// The kernel writes back what it has kept; `false` if it is not mounted any more. It may come behind this.

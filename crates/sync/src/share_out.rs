@@ -2,8 +2,8 @@
 
 use crate::atomic::{AtomicU32, Ordering};
 
-/// Does `work` for each number below `pieces`, each once, on up to `threads` threads, the caller's among them. They
-/// have ended when this returns. After an error no piece is begun any more.
+/// Does `work` for each number below `pieces`, each once, on up to `threads` threads, the caller's among them: fewer
+/// where the system gives no more. They have ended when this returns. After an error no piece is begun any more.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,7 +46,8 @@ pub fn share_out<E: Send>(pieces: u32, threads: usize, work: impl Fn(u32) -> Res
         }
     };
     std::thread::scope(|scope| {
-        let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(run)).collect();
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, run).ok();
+        let helpers: Vec<_> = (0..helpers).map_while(start).collect();
         let mine = run();
         helpers.into_iter().fold(mine, |result, helper| {
             result.and(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

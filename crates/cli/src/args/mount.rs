@@ -89,7 +89,7 @@ pub(crate) fn options(given: &[String], root: bool) -> Result<Asked, String> {
                 _ => return Err(format!("-o {option}: at most 777 is possible")),
             },
             ("threads", _) => match number(10)? {
-                threads @ 1..=1024 => options.threads = threads as usize,
+                threads @ 1..=256 => options.threads = threads as usize,
                 _ => return Err(format!("-o {option}: 1 to 1024 are possible")),
             },
             ("cache", Some("through")) => options.cache = Cache::Through,

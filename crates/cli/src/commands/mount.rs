@@ -75,11 +75,22 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     let unmounter = mount.unmounter();
     // Pages that nobody touches any more are written as well, and checkpoints beside operations.
     let flusher = (!read_only).then(|| fs.start_flusher(FlusherOptions::default()));
-    if args.told {
-        leave_the_terminal().map_err(|error| CliError::at(&dir, unheard(&error)))?;
-    }
-    notify("READY=1");
-    let served = serve(&image, &fs, mount, &unmounter);
+    let flusher = match flusher.transpose() {
+        Ok(flusher) => flusher,
+        Err(error) => {
+            drop(mount);
+            fs.close().about(&image)?;
+            return Err(CliError::new(format_args!("cannot start a thread: {error}")));
+        }
+    };
+    let ready = || {
+        if args.told {
+            leave_the_terminal().map_err(|error| io::Error::new(error.kind(), unheard(&error)))?;
+        }
+        notify("READY=1");
+        Ok(())
+    };
+    let served = serve(&image, &fs, mount, &unmounter, ready);
     drop(flusher);
     served
 }
@@ -98,11 +109,17 @@ fn mount_point(dir: &Path) -> Result<PathBuf, CliError> {
     }
 }
 
-fn serve(image: &Path, fs: &FileSystem, mount: Mount, unmounter: &Unmounter) -> Result<ExitCode, CliError> {
+fn serve(
+    image: &Path,
+    fs: &FileSystem,
+    mount: Mount,
+    unmounter: &Unmounter,
+    ready: impl FnOnce() -> io::Result<()> + Send,
+) -> Result<ExitCode, CliError> {
     let served = AtomicBool::new(false);
     let result = until_stopped(
         || {
-            let result = mount.serve();
+            let result = mount.serve_with(ready);
             served.store(true, Ordering::Relaxed);
             result
         },
@@ -147,10 +164,20 @@ fn remount(dir: &Path, options: &[String]) -> Result<ExitCode, CliError> {
     let mut command = Command::new("mount");
     let status = command.args(["-i", "-o", &flags.join(",")]).arg("--").arg(dir).status();
     match status {
+        Ok(status) if status.success() && flags.contains(&"rw") && refuses_changes(dir) => {
+            // The kernel does not ask the server.
+            let _ = Command::new("mount").args(["-i", "-o", "remount,ro", "--"]).arg(dir).status();
+            Err(CliError::at(dir, "was mounted with `ro`: it has to be unmounted, and mounted again"))
+        }
         Ok(status) if status.success() => Ok(ExitCode::SUCCESS),
         Ok(_) => Err(CliError::said()),
         Err(error) => Err(CliError::new(format_args!("mount: {error}"))),
     }
+}
+
+/// Whether the server has the volume open for reading only: a change is an error that does nothing otherwise, either.
+fn refuses_changes(dir: &Path) -> bool {
+    rustix::fs::removexattr(dir, "user.f2fs.none").is_err_and(|error| error == rustix::io::Errno::ROFS)
 }
 
 fn in_background(args: &MountArgs, image: &Path, dir: &Path, all: &Arguments) -> Result<ExitCode, CliError> {

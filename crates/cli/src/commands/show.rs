@@ -45,7 +45,7 @@ fn show(fs: &FileSystem, path: &PathBuf, as_json: bool, out: &mut impl Write) ->
     let stat = fs.symlink_metadata(path).about(path)?;
     if as_json {
         let value = describe(fs, path, &stat)?;
-        writeln!(out, "{value:#}")?;
+        writeln!(out, "{value}")?;
         return Ok(());
     }
     writeln!(out, "path:     {}", Quoted::path(path))?;

@@ -1,6 +1,6 @@
 //! Removing a tree.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::vec;
 
 use f2fs_format::Nid;
@@ -15,6 +15,9 @@ use crate::name::Name;
 use crate::namespace::Namespace;
 use crate::stat::FileKind;
 
+/// How often a directory is met on the way because others move it. Damage that looks so to
+/// [`Namespace::is_moved`] has an end, too.
+const MOST_MOVES: u32 = 1000;
 /// Entries of a directory that are listed together.
 const PAGE: usize = 1024;
 
@@ -70,10 +73,12 @@ impl Namespace<'_> {
         if top.kind != FileKind::Directory {
             return self.unlink(parent, name);
         }
-        // Those on the way, so that a directory that contains itself is found out.
-        let mut known: HashSet<Nid> = HashSet::from([top.ino]);
+        // Those on the way, and how often they were met there, so that a directory that contains itself is found out.
+        let mut known: HashMap<Nid, u32> = HashMap::from([(top.ino, 1)]);
         let mut pending = vec![Emptied::new(parent.clone(), name.bytes().to_vec(), top)];
-        while let Some(here) = pending.last_mut() {
+        while !pending.is_empty() {
+            let is_top = pending.len() == 1;
+            let Some(here) = pending.last_mut() else { break };
             let Some(entry) = here.next(self)? else {
                 if let Some(bad) = here.bad.take() {
                     // It stays, and so do the directories above.
@@ -88,6 +93,8 @@ impl Namespace<'_> {
                         (here.position, here.progress) = (0, false);
                         continue;
                     }
+                    // Somebody else moved or removed it.
+                    Err(FsError::NotFound) if !is_top => {}
                     result => result?,
                 }
                 known.remove(&here.inode.ino);
@@ -111,13 +118,31 @@ impl Namespace<'_> {
                         here.progress = true;
                     }
                 }
-            } else if known.insert(child.ino) {
-                pending.push(Emptied::new(parent, name, child));
-            } else {
+                continue;
+            }
+            let met = known.entry(child.ino).or_default();
+            if *met > 0 && (*met > MOST_MOVES || !self.is_moved(&parent, &name, &child)?) {
                 return Err(FsError::corrupt("names of a directory", 2, 1, 1));
             }
+            *met += 1;
+            pending.push(Emptied::new(parent, name, child));
         }
         Ok(())
+    }
+
+    /// Whether a directory that is met for the second time on the way has come here since: it is none of those that
+    /// lead here, as they stand now.
+    fn is_moved(&self, parent: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> Result<bool, FsError> {
+        let _tree = self.rename.lock();
+        match self.child(parent, name) {
+            Ok(found) if found.ino == child.ino => {}
+            Ok(_) | Err(FsError::NotFound) => return Ok(true),
+            Err(error) => return Err(error),
+        }
+        match self.is_ancestor(child, parent) {
+            Err(FsError::NotFound) => Ok(true),
+            found => found.map(|leads_here| !leads_here),
+        }
     }
 }
 

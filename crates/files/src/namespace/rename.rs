@@ -207,7 +207,7 @@ impl Namespace<'_> {
 
     /// Whether `above` is an ancestor of `below`, or the same. The caller holds the rename lock, so that no directory
     /// moves; but it does not keep them from being removed.
-    fn is_ancestor(&self, above: &Inode, below: &Inode) -> Result<bool, FsError> {
+    pub(super) fn is_ancestor(&self, above: &Inode, below: &Inode) -> Result<bool, FsError> {
         let root = self.volume.geometry().root_ino;
         let mut climbed: Option<Arc<Inode>> = None;
         // A tree deeper than there are inodes is a loop; they are counted only for one that is deep.

@@ -84,7 +84,7 @@ fn thirty_two_threads_at_the_limit() {
             let fs = FileSystem::open(device.clone(), Options::new().volume(volume)).unwrap();
             assert_eq!(fs.statfs().valid_blocks, empty, "round {round}");
             let pace = f2fs_files::CleanerOptions::default().urgent_interval(Duration::from_millis(5));
-            let cleaner = (round % 2 == 0).then(|| fs.start_cleaner(pace));
+            let cleaner = (round % 2 == 0).then(|| fs.start_cleaner(pace).unwrap());
             let everybody = |work: &(dyn Fn(&FileSystem, u64) + Sync)| {
                 std::thread::scope(|scope| {
                     for thread in 0..THREADS {

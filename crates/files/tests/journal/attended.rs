@@ -27,7 +27,7 @@ fn checkpoints_are_written_in_the_background() {
     let options = Options::new().journal(JournalOptions::new(counted, JournalMode::Ordered));
     let fs = FileSystem::open(device.clone(), options).unwrap();
     // Longer than the test: what wakes it is the journal.
-    let flusher = fs.start_flusher(FlusherOptions::default().interval(Duration::from_secs(3600)));
+    let flusher = fs.start_flusher(FlusherOptions::default().interval(Duration::from_secs(3600))).unwrap();
     let file = fs.create_file("/file", 0o600).unwrap();
     file.sync_all().unwrap();
     let (before, checkpoints) = (own.load(Ordering::Relaxed), fs.statfs().written.checkpoints);

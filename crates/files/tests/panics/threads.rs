@@ -146,7 +146,7 @@ fn a_cleaner_that_panics_says_so() {
     (0..20).step_by(2).for_each(|name| fs.remove_file(format!("/{name}")).unwrap());
     fs.checkpoint().unwrap();
     faulty.arm(FaultRule::on([Operation::Write]).fault(Fault::Panic));
-    let cleaner = fs.start_cleaner(CleanerOptions::default());
+    let cleaner = fs.start_cleaner(CleanerOptions::default()).unwrap();
     cleaner.urge();
     within(LIMIT, move || {
         while cleaner.failed().is_none() {

@@ -211,8 +211,8 @@ impl World {
             .interval(Duration::from_millis(5))
             .urgent_interval(Duration::from_millis(1))
             .low_mark(30);
-        let cleaner = self.cleaner.then(|| self.fs.start_cleaner(often));
-        (cleaner, self.flusher.then(|| self.fs.start_flusher(FlusherOptions::default())))
+        let cleaner = self.cleaner.then(|| self.fs.start_cleaner(often).expect("a thread"));
+        (cleaner, self.flusher.then(|| self.fs.start_flusher(FlusherOptions::default()).expect("a thread")))
     }
 
     /// Closes the volume; says whether it could be.

@@ -50,7 +50,10 @@ impl<J: Send> Crew<J> {
         };
         std::thread::scope(|scope| {
             for _ in 1..workers {
-                scope.spawn(labour);
+                // Without more threads fewer do it.
+                if std::thread::Builder::new().spawn_scoped(scope, labour).is_err() {
+                    break;
+                }
             }
             labour();
         });

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use f2fs::files::path_from_bytes;
-use f2fs::format::Nid;
+use f2fs::format::{Corruption, Nid};
 use f2fs::sync::{Arc, Mutex};
 use f2fs::{DirEntry, FileKind, FileSystem, FsError, Metadata};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -258,11 +258,13 @@ impl<'a> Outward<'a> {
         };
         let Some(last) = entries.last() else { return Ok(()) };
         crew.add(Job::Page { node: Arc::clone(node), position: last.next });
-        for (index, DirEntry { name, .. }) in entries.into_iter().enumerate() {
+        let (mut at, first) = (position, position == 0);
+        for (index, DirEntry { name, ino, next, .. }) in entries.into_iter().enumerate() {
+            let position = std::mem::replace(&mut at, next);
             if self.tally.is_stopped() {
                 break;
             }
-            if position == 0 && index < 2 && (name == b"." || name == b"..") {
+            if first && index < 2 && (name == b"." || name == b"..") {
                 continue;
             }
             if !is_name(&name) {
@@ -271,6 +273,10 @@ impl<'a> Outward<'a> {
             }
             let entry = Entry { directory: &made, below, name: &name, from: from.join(path_from_bytes(&name)) };
             let result = match self.fs.symlink_metadata(&entry.from).map_err(volume(&entry.from)) {
+                Ok(stat) if stat.ino != ino && self.is_still(from, position, &name, ino) => {
+                    let what = "inodes of a name";
+                    Err(volume(&entry.from)(Corruption::Range { what, found: 2, min: 1, max: 1 }.into()))
+                }
                 Ok(stat) if stat.kind == FileKind::Directory => {
                     crew.add(Job::Enter { parent: Arc::clone(node), name });
                     continue;
@@ -283,6 +289,12 @@ impl<'a> Outward<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an entry is still at its place of the listing: a look-up then finds another one of the same name.
+    fn is_still(&self, directory: &Path, position: u64, name: &[u8], ino: Nid) -> bool {
+        let listed = self.fs.open_dir(directory).and_then(|directory| directory.read(position, 1));
+        listed.is_ok_and(|listed| listed.first().is_some_and(|entry| entry.name == name && entry.ino == ino))
     }
 
     /// Copies anything but a directory.

@@ -156,7 +156,7 @@ fn on_devices(args: &VarmailArgs, journal: Option<JournalOptions>) -> Result<Row
     }
     let fs = FileSystem::open(device, options).map_err(CliError::new)?;
     // As a mounted volume has one.
-    let flusher = fs.start_flusher(FlusherOptions::default());
+    let flusher = fs.start_flusher(FlusherOptions::default()).map_err(CliError::new)?;
     let (threads, measured) = measure(args, &fs)?;
     drop(flusher);
     fs.close().map_err(CliError::new)?;
