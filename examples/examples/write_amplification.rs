@@ -212,9 +212,17 @@ fn measure(segments: u32, turnover: u64) -> Result<(), SegmentError> {
 }
 
 fn main() -> ExitCode {
-    let numbers: Vec<u64> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
-    let segments = numbers.first().map_or(256, |segments| (*segments).clamp(64, 1 << 16) as u32);
-    match measure(segments, numbers.get(1).copied().unwrap_or(6).max(1)) {
+    let numbers: Result<Vec<u32>, _> = std::env::args().skip(1).map(|text| text.parse()).collect();
+    let (segments, turnover) = match numbers.as_deref() {
+        Ok([]) => (256, 6),
+        Ok([segments @ 64..=65536]) => (*segments, 6),
+        Ok([segments @ 64..=65536, turnover @ 1..]) => (*segments, *turnover),
+        _ => {
+            eprintln!("usage: write_amplification [SEGMENTS (64 to 65536) [TURNOVER (1 or more)]]");
+            return ExitCode::from(2);
+        }
+    };
+    match measure(segments, turnover.into()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

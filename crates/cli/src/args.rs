@@ -214,7 +214,7 @@ Examples:
         image: PathBuf,
         /// The files to copy, and last the path in the volume.
         ///
-        /// `-` is standard input. If the path in the volume is a directory, files are copied into it; a single
+        /// `-` is standard input, from where it stands to its end. If the path in the volume is a directory, files are copied into it; a single
         /// directory with -r is merged with it.
         ///
         /// A file that is there is replaced when the new one is whole, and is as it was if that never is. A symbolic

@@ -74,6 +74,19 @@ fn what_was_unmounted_is_opened_again_at_once() {
 /// With a journal in each of its modes: files, a renamed one, a directory.
 /// Without an `fsync`, since the file was opened so.
 #[test]
+fn what_the_kernel_kept_of_a_killed_server_does_not_keep_the_mount() {
+    let test = "what_the_kernel_kept_of_a_killed_server_does_not_keep_the_mount";
+    let Some(mounted) = Mounted::new(test, &["cache=writeback"]) else { return };
+    for name in 0..20 {
+        fs::write(mounted.path(&name.to_string()), [7; 100_000]).unwrap();
+    }
+    mounted.kill(Signal::KILL);
+    mounted.umount_dead();
+    mounted.mount(&[]);
+    mounted.judge();
+}
+
+#[test]
 fn what_was_written_synchronously_survives_a_kill() {
     for cache in ["cache=none", "cache=through", "cache=writeback"] {
         for flag in [OFlags::SYNC, OFlags::DSYNC, OFlags::DSYNC | OFlags::DIRECT] {

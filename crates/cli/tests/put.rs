@@ -4,7 +4,7 @@
 mod common;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -98,6 +98,29 @@ fn a_copy_that_fails_leaves_no_empty_file() {
     ok(&mut f2fs("put", &image, &[&f, "/d/"]));
     ok(&mut f2fs("put", &image, &[&f, "/d/."]));
     assert_eq!(ok(&mut f2fs("cat", &image, &["/d/f"])), "text");
+}
+
+#[test]
+fn standard_input_is_read_from_where_it_stands() {
+    let place = Place::new();
+    let image = formatted(&place);
+    fs::write(place.path("lines"), "first\nsecond\n").unwrap();
+    let mut input = fs::File::open(place.path("lines")).unwrap();
+    input.seek(SeekFrom::Start(6)).unwrap();
+    ok(f2fs("put", &image, &["-", "/rest"]).stdin(input));
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/rest"])), "second\n");
+    // A socket cannot be opened by a path.
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    ours.write_all(b"from a socket").unwrap();
+    drop(ours);
+    ok(f2fs("put", &image, &["-", "/socket"]).stdin(std::os::fd::OwnedFd::from(theirs)));
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/socket"])), "from a socket");
+    fail(
+        f2fs("put", &image, &["-", "/dir"]).stdin(fs::File::open(place.dir()).unwrap()),
+        1,
+        "standard input: Is a dir",
+    );
+    assert_eq!(ok(&mut f2fs("ls", &image, &["/"])), "rest\nsocket\n");
 }
 
 #[test]

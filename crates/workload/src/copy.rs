@@ -22,7 +22,7 @@ use f2fs::FsError;
 
 use crate::shell::Quoted;
 
-pub use inward::copy_in;
+pub use inward::{copy_in, copy_in_open};
 pub use outward::copy_out;
 pub use stream::write_to;
 

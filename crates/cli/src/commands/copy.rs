@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use f2fs::FileKind;
-use f2fs_workload::copy::{CopyEvent, CopyOptions, CopyProgress, Watch, copy_in, copy_out};
+use f2fs_workload::copy::{CopyEvent, CopyOptions, CopyProgress, Watch, copy_in, copy_in_open, copy_out};
 use f2fs_workload::shell::Quoted;
 
-use crate::commands::show;
+use crate::commands::{names, show};
 use crate::error::{CliError, Context, say};
 use crate::image::{Access, change_by_copying, open_to_copy};
 use crate::interrupt::{guarded, is_stopping};
@@ -21,14 +22,19 @@ pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Res
     change_by_copying(image, |fs| {
         let exists = fs.metadata(last).is_ok_and(|stat| stat.kind == FileKind::Directory);
         each(sources, last, exists, |source, target, tell| {
-            let standard = source == Path::new("-");
-            let host = if standard { Path::new("/dev/stdin") } else { source };
-            // One directory is merged into the other; anything else goes into a directory under its own name.
-            let into = exists && (sources.len() > 1 || !host.is_dir());
-            if into && standard {
-                return Err(CliError::at(last, "is a directory; standard input has no name to be stored under"));
+            if source == Path::new("-") {
+                if exists {
+                    return Err(CliError::at(last, "is a directory; standard input has no name to be stored under"));
+                }
+                // What is left of it, by this descriptor: its file may be another user's.
+                let name = Path::new("/dev/stdin");
+                let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| CliError::at(name, error))?;
+                let new = names::new(FileKind::Regular, 0o644);
+                return copy_in_open(fs, input.into(), name, last, new, tell).map_err(CliError::new);
             }
-            copy_in(fs, host, if into { target } else { last }, options, tell).map_err(CliError::new)
+            // One directory is merged into the other; anything else goes into a directory under its own name.
+            let into = exists && (sources.len() > 1 || !source.is_dir());
+            copy_in(fs, source, if into { target } else { last }, options, tell).map_err(CliError::new)
         })
     })
 }

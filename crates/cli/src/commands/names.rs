@@ -15,7 +15,7 @@ pub(crate) fn caller() -> (u32, u32) {
 }
 
 /// Something new of the caller's.
-fn new(kind: FileKind, permissions: u16) -> NewFile {
+pub(crate) fn new(kind: FileKind, permissions: u16) -> NewFile {
     let (uid, gid) = caller();
     NewFile::new(kind, permissions).owner(uid, gid)
 }

@@ -20,17 +20,19 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
     };
     let how = if rustix::process::geteuid().is_root() { ["umount", "-i"] } else { ["fusermount3", "-u"] };
     let (past, synced) = if read_only { (None, Ok(())) } else { sync(&shown) };
-    if let Some(error) = past {
+    if let Some(error) = past.filter(|error| !is_without_server(error)) {
         let shown = Quoted::path(&shown);
         say(format_args!("{shown}: a write failed since it was mounted, and what it wrote may be missing: {error}"));
     }
-    if let Err(error) = synced {
+    let dead = server_has_ended(&shown) || synced.as_ref().is_err_and(is_without_server);
+    if let Err(error) = synced
+        && !dead
+    {
         let how = how.join(" ");
         let what =
             format_args!("what was changed cannot be written, so it stays mounted: {error}. `{how}` gives it up");
         return Err(CliError::at(&shown, what));
     }
-    let dead = server_has_ended(&shown);
     let server = closing::in_use(&image);
     let status = Command::new(how[0]).args([how[1], "--"]).arg(&shown).status();
     match status {

@@ -29,7 +29,7 @@ const PAGE: usize = 128;
 
 /// Copies `from` of this machine to `to` in the volume. A directory that exists there is merged into, a file replaced.
 /// A symbolic link is followed if it is `from` itself, and copied as a link below. An entry that is neither file nor
-/// directory is read to its end if it is `from` itself: a pipe, a device, standard input as `/dev/stdin`.
+/// directory is read to its end if it is `from` itself: a pipe, a device.
 ///
 /// Entries of a directory that cannot be copied are told to `watch` and counted; the rest is copied.
 ///
@@ -46,7 +46,10 @@ pub fn copy_in(
     let total = if metadata.is_file() { metadata.len() } else { 0 };
     let copy = Inward { fs, links: Mutex::new(HashMap::new()), tally: Tally::new(watch, true, total) };
     if !metadata.is_dir() {
-        copy.named(from, to, &metadata)?;
+        let permissions = if metadata.is_file() { metadata.mode() & 0o7777 } else { 0o644 };
+        let new = NewFile::new(FileKind::Regular, permissions as u16).owner(metadata.uid(), metadata.gid());
+        let file = File::open(from).map_err(host(from))?;
+        copy.named(&Source { file, from, whole: metadata.is_file().then_some(&metadata), new }, to)?;
         return copy.tally.result();
     }
     if !options.recursive {
@@ -59,6 +62,34 @@ pub fn copy_in(
     let job = Job::Page { node: Arc::new(top), iter };
     Crew::run(job, options.workers(), Buffer::new, |buffer, job, crew| copy.work(buffer, job, crew));
     copy.tally.result()
+}
+
+/// Copies what is left to read of an open file, such as standard input, to a file `to` of the volume, which is made as
+/// `new` says or replaced. `name` is the source's in errors.
+///
+/// # Errors
+/// [`CopyError`]; a file that was there is then as it was.
+pub fn copy_in_open(
+    fs: &FileSystem,
+    file: File,
+    name: &Path,
+    to: &Path,
+    new: NewFile,
+    watch: Watch<'_>,
+) -> Result<CopyProgress, CopyError> {
+    let copy = Inward { fs, links: Mutex::new(HashMap::new()), tally: Tally::new(watch, true, 0) };
+    copy.named(&Source { file, from: name, whole: None, new }, to)?;
+    copy.tally.result()
+}
+
+/// A source that the user named, and that is no directory.
+struct Source<'a> {
+    file: File,
+    from: &'a Path,
+    /// Of a regular file, which is copied as a whole and with its attributes. Anything else is read to its end.
+    whole: Option<&'a Metadata>,
+    /// What it becomes if nothing is there.
+    new: NewFile,
 }
 
 /// A directory on its way.
@@ -191,10 +222,9 @@ impl Inward<'_> {
         if made.kind() == FileKind::Directory { Ok(made) } else { Err(volume(to)(FsError::Exists)) }
     }
 
-    /// Copies a source that the user named and that is not a directory.
-    fn named(&self, from: &Path, to: &Path, metadata: &Metadata) -> Result<(), CopyError> {
+    fn named(&self, source: &Source<'_>, to: &Path) -> Result<(), CopyError> {
         let (above, name) = split(to)?;
-        let source = File::open(from).map_err(host(from))?;
+        let from = source.from;
         let into = self.fs.inode_at(above).map_err(volume(to))?;
         let there = match into.lookup(name) {
             Ok(found) => Some(found.kind()),
@@ -203,10 +233,10 @@ impl Inward<'_> {
         };
         let mut buffer = Buffer::new();
         let mut fill = |file: &f2fs::File| {
-            if metadata.is_file() {
-                return content(&source, from, file, to, metadata.len(), &mut buffer).map(|()| metadata.len());
+            if let Some(metadata) = source.whole {
+                return content(&source.file, from, file, to, metadata.len(), &mut buffer).map(|()| metadata.len());
             }
-            stream(&source, from, file, to, &mut buffer).inspect(|bytes| self.tally.found(*bytes))
+            stream(&source.file, from, file, to, &mut buffer).inspect(|bytes| self.tally.found(*bytes))
         };
         let (bytes, refused) = match there {
             Some(FileKind::Directory) => return Err(volume(to)(FsError::IsDirectory)),
@@ -220,14 +250,12 @@ impl Inward<'_> {
                 (fill(&file).map_err(|error| incomplete(to, error))?, 0)
             }
             _ => {
-                let permissions = if metadata.is_file() { metadata.mode() & 0o7777 } else { 0o644 };
-                let new = NewFile::new(FileKind::Regular, permissions as u16).owner(metadata.uid(), metadata.gid());
                 // The attributes are those of the file that a link names.
                 let resolved = fs::canonicalize(from).unwrap_or_else(|_| from.to_path_buf());
-                Place { into: &into, name, to }.make(&new, |made| {
+                Place { into: &into, name, to }.make(&source.new, |made| {
                     let bytes = fill(&made.open_file().map_err(volume(to))?)?;
-                    let refused = if metadata.is_file() { attributes(&resolved, made, to, metadata)? } else { 0 };
-                    Ok((bytes, refused))
+                    let attributes = source.whole.map(|metadata| attributes(&resolved, made, to, metadata));
+                    Ok((bytes, attributes.transpose()?.unwrap_or(0)))
                 })?
             }
         };
