@@ -216,7 +216,7 @@ fn main() -> ExitCode {
     let (segments, turnover) = match numbers.as_deref() {
         Ok([]) => (256, 6),
         Ok([segments @ 64..=65536]) => (*segments, 6),
-        Ok([segments @ 64..=65536, turnover @ 1..]) => (*segments, *turnover),
+        Ok([segments @ 64..=65536, turnover @ 1..=u32::MAX]) => (*segments, *turnover),
         _ => {
             eprintln!("usage: write_amplification [SEGMENTS (64 to 65536) [TURNOVER (1 or more)]]");
             return ExitCode::from(2);

@@ -115,11 +115,7 @@ fn standard_input_is_read_from_where_it_stands() {
     drop(ours);
     ok(f2fs("put", &image, &["-", "/socket"]).stdin(std::os::fd::OwnedFd::from(theirs)));
     assert_eq!(ok(&mut f2fs("cat", &image, &["/socket"])), "from a socket");
-    fail(
-        f2fs("put", &image, &["-", "/dir"]).stdin(fs::File::open(place.dir()).unwrap()),
-        1,
-        "standard input: Is a dir",
-    );
+    fail(f2fs("put", &image, &["-", "/dir"]).stdin(fs::File::open(place.dir()).unwrap()), 1, "/dev/stdin: Is a dir");
     assert_eq!(ok(&mut f2fs("ls", &image, &["/"])), "rest\nsocket\n");
 }
 

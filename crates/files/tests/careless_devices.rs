@@ -69,7 +69,7 @@ impl BlockDevice for Careless {
             Carelessness::NoBuffers => done.iter_mut().for_each(|completion| completion.request.bufs.clear()),
             Carelessness::EmptyBuffers => of_each(&mut done, |buf| *buf = AlignedBuf::default()),
             Carelessness::ShortBuffers => {
-                of_each(&mut done, |buf| *buf = AlignedBuf::new(buf.blocks().saturating_sub(1)))
+                of_each(&mut done, |buf| *buf = AlignedBuf::new(buf.blocks().saturating_sub(1)));
             }
             Carelessness::LongBuffers => of_each(&mut done, |buf| *buf = AlignedBuf::new(buf.blocks() + 1)),
             Carelessness::OneTooMany => {

@@ -260,8 +260,8 @@ fn a_tree_is_removed_while_directories_move_in_it() {
                 let mut random = Random::new(seed + 1);
                 while !stop.load(Ordering::Relaxed) {
                     let _ = fs.create_dir("/t", 0o755);
-                    let _ = fs.create_dir(PATHS[random.below(5) as usize], 0o755);
-                    let [from, to] = [(); 2].map(|()| PATHS[random.below(5) as usize]);
+                    let _ = fs.create_dir(PATHS[random.below(5)], 0o755);
+                    let [from, to] = [(); 2].map(|()| PATHS[random.below(5)]);
                     let mode = if random.chance(2) { RenameMode::Exchange } else { RenameMode::Replace };
                     tolerated(fs.rename(from, to, mode));
                 }

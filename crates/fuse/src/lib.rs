@@ -21,6 +21,7 @@ mod acl;
 mod attributes;
 mod caller;
 mod checkpoints;
+mod first_answer;
 mod kept;
 mod options;
 mod place;
@@ -32,7 +33,6 @@ mod volume;
 
 use std::io;
 use std::path::Path;
-use std::sync::mpsc::channel;
 use std::thread::Builder;
 
 use f2fs_files::{FileSystem, FsError};
@@ -43,6 +43,7 @@ use thiserror::Error;
 pub use options::{Cache, MountOptions};
 
 use checkpoints::Checkpoints;
+use first_answer::{Ends, FirstAnswer};
 use kept::KeptPages;
 use place::Place;
 use transport::Transport;
@@ -143,20 +144,16 @@ impl Mount {
     pub fn serve_with(self, ready: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let Mount { placed, session, checkpoints, .. } = self;
         let writing = checkpoints.map(Checkpoints::start).transpose()?;
-        let (begun, came) = channel();
-        let ended = begun.clone();
+        let answer = Arc::new(FirstAnswer::default());
+        let ends = Ends(Arc::clone(&answer));
         let server = Builder::new().name("f2fs-serve".into()).spawn(move || {
-            let served = session.run();
-            // Nobody answers any more, or ever did.
-            let _ = ended.send(Err(io::ErrorKind::NotConnected.into()));
-            served
+            let _ends = ends;
+            session.run()
         })?;
-        let ask = placed.0.first_question();
+        let (ask, asked) = (placed.0.first_question(), Arc::clone(&answer));
         // On a thread that is not waited for: without a server its question has no end before the connection has.
-        let asker = Builder::new().name("f2fs-ask".into()).spawn(move || {
-            let _ = begun.send(ask());
-        });
-        let begun = asker.and_then(|_| came.recv().unwrap_or_else(|_| Err(io::ErrorKind::NotConnected.into())));
+        let asker = Builder::new().name("f2fs-ask".into()).spawn(move || asked.tell(ask()));
+        let begun = asker.and_then(|_| answer.wait());
         let begun = begun.and_then(|()| ready());
         if begun.is_err() {
             let _ = placed.0.unmount(true);
