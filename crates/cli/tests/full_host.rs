@@ -168,6 +168,9 @@ fn an_image_that_cannot_grow_holds_what_it_held() {
         ));
         assert_eq!((done.code, &*done.out), (0, "1\n0\ntext"), "{source}: {}", done.err);
         assert!(done.err.contains(reason(&full)), "{}", done.err);
+        // Not even the next checkpoint fits: what was copied before is not there either, and that is said.
+        let lost = done.err.contains("is as it was at its last checkpoint, since it could not be closed");
+        assert_eq!(lost, full.way.is_some(), "{}", done.err);
         fs::remove_dir_all(&full.dir).unwrap();
     }
 }

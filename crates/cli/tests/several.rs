@@ -194,7 +194,7 @@ fn what_a_device_holds_is_overwritten_by_force_only() {
     let disks = disks(&place, [64 * MIB, 64 * MIB]);
     let made = Command::new("mke2fs").args(["-q", "-t", "ext4"]).arg(&disks[1]).status().unwrap();
     assert!(made.success());
-    fail(&mut on(&["format"], &disks), 1, "holds an ext");
+    fail(&mut on(&["format"], &disks), 1, &format!("f2fs: {}: holds an ext", disks[1].display()));
     let small = place.path("small");
     File::create(&small).unwrap().set_len(1 << 20).unwrap();
     let words = "a device of 1.0 MiB: each behind the first takes at least 2.0 MiB";
