@@ -198,8 +198,8 @@ pub fn plan(device: &PlainArc<dyn BlockDevice>, options: &CheckOptions<'_>) -> R
     plan_with(device, options, false)
 }
 
-/// The same, and where nothing is to be put right, but files were synced after the last checkpoint, a new checkpoint
-/// without them: a volume whose free segments do not suffice to bring them back opens behind that.
+/// The same, without the files that were synced after the last checkpoint: also where nothing else is to be put right
+/// the volume gets a new checkpoint, which has nothing of them.
 ///
 /// # Errors
 /// As [`plan`].
@@ -261,7 +261,7 @@ fn plan_with(
         repair.after = judge(&overlay, options)?;
         repair.actions = std::mem::take(&mut state.actions);
         if is_sound {
-            repair.actions.push("the last checkpoint again, without what was synced after it".into());
+            repair.actions.push("a new checkpoint, without what was synced after the last one".into());
         }
         let on_zones = |(block, _): &(u64, _)| tables.zones.is_sequential(BlockAddr(*block as u32));
         (repair.moved, repair.changes) = overlay.changes()?.into_iter().partition(on_zones);

@@ -111,8 +111,7 @@ Examples:
     ///
     /// A repair begins at the last checkpoint. Files that were synced after it, before a crash, are brought back first if
     /// the volume is consistent but for copies that are not in use; if not, the repair is refused: `f2fs get` copies such
-    /// files out, `f2fs mount` brings them back, --no-recovery gives them up. It does so in a sound volume too, where
-    /// free space does not suffice to bring them back.
+    /// files out, `f2fs mount` brings them back, --no-recovery gives them up, in a sound volume too.
     #[command(after_help = "\
 Exit codes:
   0  the volume is clean
@@ -214,8 +213,8 @@ Examples:
         image: PathBuf,
         /// The files to copy, and last the path in the volume.
         ///
-        /// `-` is standard input, from where it stands to its end. If the path in the volume is a directory, files are copied into it; a single
-        /// directory with -r is merged with it.
+        /// `-` is what is left to read of standard input. If the path in the volume is a directory, files are copied
+        /// into it; a single directory with -r is merged with it.
         ///
         /// A file that is there is replaced when the new one is whole, and is as it was if that never is. A symbolic
         /// link is followed, and what it names written anew.

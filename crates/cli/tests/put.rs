@@ -307,12 +307,20 @@ fn who_is_not_root_can_do_it_all() {
         assert!(told.contains(&owner), "{made}: {told}");
     }
     // Without a second thread nothing is done, and that is said.
-    let mut alone = Command::new("prlimit");
-    alone.args(["--nproc=1"]).arg(&program).args(["mkdir", "image", "/alone"]).current_dir(place.path());
+    let limited = |threads: &str, args: &[&str]| {
+        let mut command = Command::new("prlimit");
+        command.arg(threads).arg(&program).args(args).current_dir(place.path());
+        command.uid(65534).gid(65534);
+        command
+    };
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
-        alone.uid(65534).gid(65534);
+        fail(&mut limited("--nproc=1", &["mkdir", "image", "/alone"]), 1, "cannot start a thread");
+        // With the second one all goes on that would take more.
+        ok(&mut limited("--nproc=2", &["put", "-r", "-j", "4", "image", "tree", "/few"]));
+        assert_eq!(ok(&mut anybody(&["cat", "image", "/few/f"])), "text");
+    } else {
+        eprintln!("NOT RUN: a limit of threads: another user is needed, who has none yet");
     }
-    fail(&mut alone, 1, "cannot start a thread");
     // Files that may not be read or written are named.
     permit("image", 0o400);
     fail(&mut anybody(&["put", "image", "tree/f", "/x"]), 1, "image: permission denied");

@@ -127,11 +127,12 @@ impl<D: BlockDevice + ?Sized> IoQueue for TicketQueue<'_, D> {
     fn push(&mut self, request: Request) {
         while self.in_flight - self.finished.len() >= self.depth {
             self.submit();
-            if self.tickets.is_empty() {
+            let finished = self.finished.len();
+            self.collect(true);
+            if self.finished.len() == finished {
                 // The device lost what is missing.
                 break;
             }
-            self.collect(true);
         }
         self.pushed.push(request);
         self.in_flight += 1;

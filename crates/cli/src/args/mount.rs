@@ -28,6 +28,8 @@ pub(crate) struct MountArgs {
     pub(crate) dir: PathBuf,
 }
 
+/// Threads of a server at most: each takes megabytes.
+const MOST_THREADS: u32 = 256;
 /// Options that change nothing: they ask for what is the default, or speak to `mount` and /etc/fstab.
 const IGNORED: &[&str] = &[
     "defaults",
@@ -89,8 +91,8 @@ pub(crate) fn options(given: &[String], root: bool) -> Result<Asked, String> {
                 _ => return Err(format!("-o {option}: at most 777 is possible")),
             },
             ("threads", _) => match number(10)? {
-                threads @ 1..=256 => options.threads = threads as usize,
-                _ => return Err(format!("-o {option}: 1 to 1024 are possible")),
+                threads @ 1..=MOST_THREADS => options.threads = threads as usize,
+                _ => return Err(format!("-o {option}: 1 to {MOST_THREADS} are possible")),
             },
             ("cache", Some("through")) => options.cache = Cache::Through,
             ("cache", Some("writeback")) => options.cache = Cache::WriteBack,

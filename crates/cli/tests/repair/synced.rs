@@ -64,7 +64,7 @@ fn what_was_synced_is_given_up_in_a_sound_volume_too() {
     let backup = place.path("backup");
     let give_up = ["check", "--repair", "--no-recovery", "--backup", backup.to_str().unwrap()];
     let (out, _) = place.code(&give_up, &[], 1);
-    assert!(out.contains("without what was synced after it"), "{out}");
+    assert!(out.contains("a new checkpoint, without what was synced after the last one"), "{out}");
     place.code(&["cat"], &["/new"], 1);
     assert_eq!(place.ok(&["cat"], &["/kept"]).len(), 5000);
     place.sound();

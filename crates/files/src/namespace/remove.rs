@@ -15,8 +15,8 @@ use crate::name::Name;
 use crate::namespace::Namespace;
 use crate::stat::FileKind;
 
-/// How often a directory is met on the way because others move it. Damage that looks so to
-/// [`Namespace::is_moved`] has an end, too.
+/// How often a directory may be met on the way because others move it. There is a limit, since damage may look like
+/// that to [`Namespace::is_moved`].
 const MOST_MOVES: u32 = 1000;
 /// Entries of a directory that are listed together.
 const PAGE: usize = 1024;
@@ -76,9 +76,9 @@ impl Namespace<'_> {
         // Those on the way, and how often they were met there, so that a directory that contains itself is found out.
         let mut known: HashMap<Nid, u32> = HashMap::from([(top.ino, 1)]);
         let mut pending = vec![Emptied::new(parent.clone(), name.bytes().to_vec(), top)];
-        while !pending.is_empty() {
+        loop {
             let is_top = pending.len() == 1;
-            let Some(here) = pending.last_mut() else { break };
+            let Some(here) = pending.last_mut() else { return Ok(()) };
             let Some(entry) = here.next(self)? else {
                 if let Some(bad) = here.bad.take() {
                     // It stays, and so do the directories above.
@@ -127,7 +127,6 @@ impl Namespace<'_> {
             *met += 1;
             pending.push(Emptied::new(parent, name, child));
         }
-        Ok(())
     }
 
     /// Whether a directory that is met for the second time on the way has come here since: it is none of those that

@@ -17,9 +17,9 @@ const THROUGH: How = How::plain("cache=through");
 const PROGRAMS: &[&str] = &["git", "sqlite3", "tar", "rsync", "fsck.f2fs"];
 /// A package that is no member of the workspace around the mount. `cargo new` would make it one.
 const PACKAGE: &str = "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
+const PROGRAM: &str = "fn main() {\n    println!(\"Hello, world!\");\n}\n";
 /// How long the large build may take.
 const BUILD: Duration = Duration::from_secs(3600);
-const PROGRAM: &str = "fn main() {\n    println!(\"Hello, world!\");\n}\n";
 
 /// `large`: this repository is built, too.
 pub(crate) fn run(bench: &Bench, tree: &Path, transactions: u64, large: bool) -> Result<()> {
