@@ -80,6 +80,10 @@ fn what_the_kernel_kept_of_a_killed_server_does_not_keep_the_mount() {
     for name in 0..20 {
         fs::write(mounted.path(&name.to_string()), [7; 100_000]).unwrap();
     }
+    // From then on the kernel opens the directory by itself, without a server too.
+    File::open(&mounted.dir).unwrap().sync_all().unwrap();
+    fs::metadata(&mounted.dir).unwrap();
+    fs::write(mounted.path("0"), [8; 100_000]).unwrap();
     mounted.kill(Signal::KILL);
     mounted.umount_dead();
     mounted.mount(&[]);
