@@ -21,7 +21,7 @@ const MOST: u32 = 64;
 const CASES: [(&str, bool, u32); 4] =
     [("read 4 KiB", false, 1), ("write 4 KiB", true, 1), ("read 256 KiB", false, 64), ("write 256 KiB", true, 64)];
 /// Instructions of a request of 4 KiB.
-const BOUND: f64 = 2_050.0;
+const BOUND: f64 = 1_170.0;
 
 fn run(case: &str, requests: u64) {
     let (_, writes, blocks) = CASES.into_iter().find(|(name, ..)| *name == case).unwrap();

@@ -1,6 +1,6 @@
 //! The trait `BlockDevice`, on which every engine stands.
 
-use std::{fmt, mem};
+use std::{fmt, mem, os::fd::BorrowedFd};
 
 use f2fs_sync::PlainArc;
 
@@ -65,6 +65,21 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// A queue for one thread that keeps up to `depth` requests in flight (at least 1).
     fn queue(&self, depth: usize) -> Box<dyn IoQueue + '_> {
         Box::new(TicketQueue::new(self, depth))
+    }
+
+    /// The file that has the device's bytes, each at its own place, if plain reads (or plain writes) of the file are all that
+    /// the device would do for such a request: whoever has a ring can then do them there. Flushes, durable writes and
+    /// discards are always the device's. There is none where only the device itself can, and none for writes once it
+    /// takes no more of them: so it is asked for before each transfer. A transfer of the file that fails says less than
+    /// one of the device.
+    fn file(&self, _operation: Operation) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Whether each transfer is done by the thread that asks for it, as a copy in memory is, so that a queue gains
+    /// nothing over [`read_into`](Self::read_into) and [`write_from`](Self::write_from).
+    fn is_immediate(&self) -> bool {
+        false
     }
 
     /// Reads `blocks` blocks from `start` into a new buffer.
@@ -163,6 +178,14 @@ impl<D: BlockDevice + ?Sized> BlockDevice for PlainArc<D> {
 
     fn queue(&self, depth: usize) -> Box<dyn IoQueue + '_> {
         (**self).queue(depth)
+    }
+
+    fn file(&self, operation: Operation) -> Option<BorrowedFd<'_>> {
+        (**self).file(operation)
+    }
+
+    fn is_immediate(&self) -> bool {
+        (**self).is_immediate()
     }
 
     fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {

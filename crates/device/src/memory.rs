@@ -23,7 +23,8 @@ use f2fs_sync::{Arc, RwLock};
 use zerocopy::IntoBytes;
 
 use crate::{
-    AlignedBuf, BLOCK_SIZE, Block, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket,
+    AlignedBuf, BLOCK_SIZE, Block, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Operation, Request,
+    Ticket,
 };
 
 /// Blocks in a chunk, unless the device is made with another size (256 KiB), and in a group at least.
@@ -345,9 +346,19 @@ impl BlockDevice for MemoryDevice {
     }
 
     fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
-        self.info.check_range(crate::Operation::Read, start, buf.blocks() as u64)?;
+        self.info.check_range(Operation::Read, start, buf.blocks() as u64)?;
         self.fill(start, buf);
         Ok(())
+    }
+
+    fn write_from(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        self.info.check_operation(Operation::Write, start, buf.blocks() as u64)?;
+        self.store(start, buf);
+        Ok(())
+    }
+
+    fn is_immediate(&self) -> bool {
+        true
     }
 }
 

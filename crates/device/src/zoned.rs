@@ -42,7 +42,7 @@ pub use zone::{Zone, ZoneChange, ZoneError, ZoneState};
 
 use self::zones::Zones;
 use crate::{
-    AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, Op, Operation,
+    AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, Operation,
     Pending, Request, Ticket,
 };
 
@@ -217,31 +217,39 @@ impl<D: BlockDevice> ZonedDevice<D> {
     }
 
     /// Whether the zones allow a request. For a read: its blocks, counted from its first one, that hold nothing.
-    fn admit(&self, request: &Request) -> Result<Vec<std::ops::Range<u64>>, DeviceError> {
+    fn admit(&self, request: &Request) -> Result<Unwritten, DeviceError> {
         self.info.check(request)?;
-        let (mut unwritten, blocks) = (Vec::new(), request.blocks());
-        let refused = |error: ZoneError| request.error(error.into());
-        match request.op {
+        self.admit_blocks(request.op.operation(), request.start, request.blocks())
+    }
+
+    /// The same for what a request does, where its size and the like are right.
+    fn admit_blocks(&self, operation: Operation, start: u64, blocks: u64) -> Result<Unwritten, DeviceError> {
+        let mut unwritten = Vec::new();
+        let refused = |error: ZoneError| DeviceError::new(operation, start, blocks, error.into());
+        match operation {
             _ if blocks == 0 => {}
-            Op::Read => {
-                let end = request.start + blocks;
-                for zone in self.zone_of(request.start)..=self.zone_of(end - 1) {
-                    let start = u64::from(zone) * self.layout().zone_blocks;
-                    let first = (start + self.zones.readable(zone).map_err(refused)?).max(request.start);
-                    let behind = start.saturating_add(self.layout().zone_blocks).min(end);
+            Operation::Read => {
+                let end = start + blocks;
+                for zone in self.zone_of(start)..=self.zone_of(end - 1) {
+                    let first_of_zone = u64::from(zone) * self.layout().zone_blocks;
+                    let first = (first_of_zone + self.zones.readable(zone).map_err(refused)?).max(start);
+                    let behind = first_of_zone.saturating_add(self.layout().zone_blocks).min(end);
                     if first < behind {
-                        unwritten.push(first - request.start..behind - request.start);
+                        unwritten.push(first - start..behind - start);
                     }
                 }
             }
-            Op::Write | Op::WriteFua => {
-                self.zones.write(self.zone_of(request.start), Some(request.start), blocks).map_err(refused)?;
+            Operation::Write | Operation::WriteFua => {
+                self.zones.write(self.zone_of(start), Some(start), blocks).map_err(refused)?;
             }
-            Op::Discard { .. } => {}
+            _ => {}
         }
         Ok(unwritten)
     }
 }
+
+/// Blocks of a read that hold nothing.
+type Unwritten = Vec<std::ops::Range<u64>>;
 
 impl<D: BlockDevice> BlockDevice for ZonedDevice<D> {
     fn info(&self) -> &DeviceInfo {
@@ -272,6 +280,28 @@ impl<D: BlockDevice> BlockDevice for ZonedDevice<D> {
         self.inner.flush()
     }
 
+    fn is_immediate(&self) -> bool {
+        self.inner.is_immediate()
+    }
+
+    fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        let blocks = buf.blocks() as u64;
+        self.info.check_operation(Operation::Read, start, blocks)?;
+        let unwritten = self.admit_blocks(Operation::Read, start, blocks)?;
+        self.inner.read_into(start, buf)?;
+        for range in unwritten {
+            zero(std::slice::from_mut(buf), range);
+        }
+        Ok(())
+    }
+
+    fn write_from(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        let blocks = buf.blocks() as u64;
+        self.info.check_operation(Operation::Write, start, blocks)?;
+        self.admit_blocks(Operation::Write, start, blocks)?;
+        self.inner.write_from(start, buf)
+    }
+
     fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
         let first = self.zone_of(start).min(self.zones());
         Ok((first..self.zones()).take(count).flat_map(|zone| self.zones.zone(zone)).collect())
@@ -293,7 +323,7 @@ impl<D: BlockDevice> BlockDevice for ZonedDevice<D> {
 struct Admitted {
     ticket: Ticket,
     /// The place of each in the batch, and its blocks that hold nothing.
-    places: Vec<(usize, Vec<std::ops::Range<u64>>)>,
+    places: Vec<(usize, Unwritten)>,
 }
 
 impl Pending for Admitted {

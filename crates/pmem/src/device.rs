@@ -198,6 +198,10 @@ impl<R: PersistentRegion> BlockDevice for PmemDevice<R> {
         Completion { request, result }
     }
 
+    fn is_immediate(&self) -> bool {
+        true
+    }
+
     fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
         let (operation, blocks) = (f2fs_device::Operation::Read, buf.blocks() as u64);
         self.info.check_range(operation, start, blocks)?;

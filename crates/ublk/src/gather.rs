@@ -32,6 +32,11 @@ const STEP: u32 = LONG / 128;
 const SOON: u32 = 16;
 const LATE: u32 = 4096;
 
+/// An entry waits for so many eighths of what is under way,
+const HALF: usize = 4;
+/// and for so many where each request is told of twice: when it comes, and when its data have been moved.
+const MOVES: usize = 6;
+
 /// What an entry into the kernel waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
@@ -57,6 +62,8 @@ pub(crate) struct Gather {
     micros: u32,
     /// How long one may wait, in microseconds.
     longest: u32,
+    /// How many eighths of the known ones an entry waits for.
+    eighths: usize,
     /// Entries until it asks for more.
     pause: u32,
     /// How long it pauses after the next question in vain.
@@ -64,14 +71,16 @@ pub(crate) struct Gather {
 }
 
 impl Gather {
-    pub(crate) fn new(depth: u16) -> Self {
-        Self { known: 1, depth: depth.into(), micros: SHORT, longest: LONG, pause: SOON, next_pause: SOON }
+    /// Of a queue with so many tags, whose data are moved by entries of their own or are not.
+    pub(crate) fn new(depth: u16, moves: bool) -> Self {
+        let eighths = if moves { MOVES } else { HALF };
+        Self { known: 1, depth: depth.into(), micros: SHORT, longest: LONG, eighths, pause: SOON, next_pause: SOON }
     }
 
     /// What the next entry waits for: one request at least.
     pub(crate) fn wish(&self) -> Wish {
         let asks = self.pause == 0 && self.known < self.depth;
-        let requests = if asks { (self.known * 2).min(self.depth) } else { (self.known / 2).max(1) };
+        let requests = if asks { (self.known * 2).min(self.depth) } else { (self.known * self.eighths / 8).max(1) };
         Wish { requests, micros: self.micros }
     }
 
@@ -150,7 +159,7 @@ mod tests {
 
     #[test]
     fn half_of_what_is_under_way_comes_at_once() {
-        let mut gather = Gather::new(128);
+        let mut gather = Gather::new(128, false);
         let all = took(&mut gather, &Users { under_way: 32, at_once: 2, apart: 1 }, 100_000);
         assert!(all.entries < 100_000 / 15, "{} entries", all.entries);
         assert!(all.vain < 20, "{} in vain", all.vain);
@@ -159,7 +168,7 @@ mod tests {
 
     #[test]
     fn one_request_at_a_time_waits_seldom_and_shortly() {
-        let mut gather = Gather::new(128);
+        let mut gather = Gather::new(128, false);
         let all = took(&mut gather, &Users { under_way: 1, at_once: 1, apart: 1 }, 100_000);
         assert!((8..40).contains(&all.vain), "{} in vain", all.vain);
         assert_eq!(all.micros, all.vain as u64 * u64::from(SHORT));
@@ -167,14 +176,14 @@ mod tests {
 
     #[test]
     fn three_at_a_time_wait_seldom() {
-        let mut gather = Gather::new(128);
+        let mut gather = Gather::new(128, false);
         let all = took(&mut gather, &Users { under_way: 3, at_once: 1, apart: 5 }, 100_000);
         assert!(all.micros < 100_000, "{} us for 100,000 requests", all.micros);
     }
 
     #[test]
     fn users_that_leave_are_waited_for_once() {
-        let mut gather = Gather::new(128);
+        let mut gather = Gather::new(128, false);
         took(&mut gather, &Users { under_way: 64, at_once: 1, apart: 1 }, 10_000);
         let left = took(&mut gather, &Users { under_way: 1, at_once: 1, apart: 1 }, 1000);
         assert!(left.vain <= 8, "{} in vain", left.vain);
@@ -186,7 +195,7 @@ mod tests {
     /// As in emulation: a processor needs as long for a request as another one for ten.
     #[test]
     fn slow_users_are_waited_for_longer() {
-        let mut gather = Gather::new(128);
+        let mut gather = Gather::new(128, false);
         let slow = Users { under_way: 32, at_once: 1, apart: 60 };
         took(&mut gather, &slow, 10_000);
         let all = took(&mut gather, &slow, 100_000);
@@ -198,7 +207,7 @@ mod tests {
     #[test]
     fn bursts_are_not_waited_for_long() {
         for (few, many) in [(2, 32), (3, 64), (1, 64)] {
-            let mut gather = Gather::new(128);
+            let mut gather = Gather::new(128, false);
             let mut micros = 0;
             for entry in 0..10_000 {
                 let wish = gather.wish();
@@ -214,14 +223,14 @@ mod tests {
 
     #[test]
     fn a_queue_of_one_asks_for_one() {
-        let mut gather = Gather::new(1);
+        let mut gather = Gather::new(1, false);
         let all = took(&mut gather, &Users { under_way: 1, at_once: 1, apart: 1 }, 1000);
         assert_eq!((all.entries, all.vain), (1000, 0));
     }
 
     #[test]
     fn a_full_queue_is_no_more_than_its_tags() {
-        let mut gather = Gather::new(8);
+        let mut gather = Gather::new(8, false);
         took(&mut gather, &Users { under_way: 8, at_once: 1, apart: 1 }, 1000);
         assert_eq!(gather.wish().requests, 4);
     }

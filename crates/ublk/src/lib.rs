@@ -43,28 +43,33 @@
 //!
 //! *How data move.* By copy: the driver copies between the request and the tag's memory, which is the buffer that the
 //! device gets. A read or write of a [`MemoryDevice`](f2fs_device::MemoryDevice) is so two copies, one of a file with
-//! `O_DIRECT` is one. Zoned devices need user copy: the server reads and writes the data of requests in the character
-//! device, a system call each. Without a copy, as Linux 6.15 offers it, is not done.
+//! `O_DIRECT` is one. A device that is a file ([`BlockDevice::file`](f2fs_device::BlockDevice::file)) is read and
+//! written by the queue's own ring, in the entries that it makes anyway; a transfer that fails there is the device's
+//! then. Zoned devices need user copy: the ring reads and writes the data of requests in the character device, before
+//! the device writes them and after it has read them. Without a copy, as Linux 6.15 offers it, is not done.
 //!
 //! # Locking model
 //!
 //! Queues share the device below and nothing else. Each has a thread, a ring and memory of its own; the first thread
-//! has the control. One lock for each queue holds the memory that devices have dropped (`ring.rs`).
+//! has the control. One lock for each queue holds the memory that devices have dropped (`home.rs`).
 //!
 //! # Unsafe code
 //!
-//! This crate is an unsafe leaf: pushing commands that point into memory (`control.rs`, `ring.rs`), a raw kernel entry,
-//! the mapping of descriptors, and the length of memory that comes back (`ring.rs`). Each says why it is sound; they
-//! rest on one rule: memory whose tag is the kernel's is not touched, and is leaked rather than freed if its command's
-//! end was not seen. The fields of a descriptor are checked in safe code (`translate.rs`) before they become a length.
+//! This crate is an unsafe leaf: pushing entries that point into memory (`control.rs`, `ring.rs`), a raw kernel entry,
+//! the mapping of descriptors (`descriptors.rs`), and the length of memory that comes back (`home.rs`). Each says why it
+//! is sound; they rest on one rule: memory whose tag is the kernel's is not touched, and is leaked rather than freed if
+//! its entry's end was not seen. The fields of a descriptor are checked in safe code (`translate.rs`) before they become a length.
 
 mod abi;
 mod backend;
+mod channel;
 mod control;
 mod counts;
+mod descriptors;
 mod devices;
 mod error;
 mod gather;
+mod home;
 mod rehearsal;
 mod ring;
 mod server;

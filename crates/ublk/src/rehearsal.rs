@@ -8,8 +8,9 @@ use f2fs_device::{AlignedBuf, BLOCK_SIZE};
 use crate::{
     Backend, QueueCounts,
     abi::{Descriptor, SECTORS, op},
+    channel::{Channel, Event, Movement},
     gather::Wish,
-    worker::{Channel, Worker},
+    worker::Worker,
 };
 
 /// A request of a [`rehearse`]d queue, in blocks of 4096 bytes.
@@ -85,7 +86,7 @@ struct Script<I> {
 }
 
 impl<I: Iterator<Item = Rehearsed>> Channel for Script<I> {
-    fn arrive(&mut self, _wish: Wish, arrived: &mut Vec<u16>) -> io::Result<()> {
+    fn arrive(&mut self, _wish: Wish, events: &mut Vec<Event>) -> io::Result<()> {
         while let Some(&tag) = self.free.last() {
             let Some(request) = self.requests.next() else {
                 self.is_over = true;
@@ -93,7 +94,7 @@ impl<I: Iterator<Item = Rehearsed>> Channel for Script<I> {
             };
             self.free.pop();
             self.tags[usize::from(tag)].0 = request.descriptor();
-            arrived.push(tag);
+            events.push(Event::Arrived(tag));
         }
         Ok(())
     }
@@ -112,11 +113,18 @@ impl<I: Iterator<Item = Rehearsed>> Channel for Script<I> {
         memory
     }
 
-    fn fetch(&mut self, _tag: u16, _buf: &mut AlignedBuf) -> io::Result<()> {
-        Ok(())
+    fn is_apart(&self) -> bool {
+        false
     }
 
-    fn deliver(&mut self, _tag: u16, _bytes: &[u8]) -> io::Result<()> {
+    fn has_file(&self) -> bool {
+        false
+    }
+
+    /// Never asked for: the data are here, and there is no file.
+    fn begin(&mut self, _movement: Movement, _tag: u16, _buf: AlignedBuf) {}
+
+    fn tell(&mut self, _tag: u16, _bytes: &[u8]) -> io::Result<()> {
         Ok(())
     }
 

@@ -1,98 +1,61 @@
-//! The kernel's side of a queue: commands of its tags in an `io_uring`, its descriptors, and the memory of its
-//! requests.
+//! The kernel's side of a queue: commands of its tags in an `io_uring`, and the movements of their data in the same one.
 //!
 //! ```text
-//!              FETCH, COMMIT_AND_FETCH                  completion 0
-//!  ours -----------------------------> the kernel's -----------------> ours
+//!                                                      +-- read, write of a file --+
+//!                                                      |                           |
+//!              FETCH, COMMIT_AND_FETCH                 v       completion          |
+//!  ours -----------------------------> the kernel's -----------------------------> ours
 //!                                          |    completion -ENODEV
 //!                                          +-----------------------------> ended
 //! ```
-//! The memory of a tag may be written and read by the kernel while the tag is the kernel's, and only then.
+//! The memory of a tag may be written and read by the kernel while the tag is the kernel's, and only then. A tag has one
+//! entry in the ring at a time, so the ring has room for all.
 //!
-//! Locking rules: a channel belongs to the thread that made it, as its ring does and as the driver wants it. One lock,
-//! on the memory that has come home, is held to take or put back one piece: a device may drop a buffer in another
-//! thread.
+//! Locking rules: a channel belongs to the thread that made it, as its ring does and as the driver wants it. The lock of
+//! its `Home` is the only one.
 
-use std::{fs::File, io, mem, os::fd::AsRawFd, os::unix::fs::FileExt, ptr};
+use std::{
+    fs::File,
+    io, mem,
+    os::fd::{AsRawFd, BorrowedFd},
+    os::unix::fs::FileExt,
+};
 
 use f2fs_device::{AlignedBuf, Block, BufHome};
-use f2fs_sync::{Arc, Mutex};
+use f2fs_sync::Arc;
 use io_uring::{
     IoUring, cqueue, opcode, squeue,
     types::{Fixed, SubmitArgs},
 };
-use rustix::{
-    io::Errno,
-    mm::{MapFlags, ProtFlags, mmap, munmap},
-};
+use rustix::io::Errno;
 use zerocopy::IntoBytes;
 
 use crate::{
-    abi::{DESCRIPTORS_STRIDE, Descriptor, IoCommand, data_offset, errno, io as command},
+    abi::{Descriptor, IoCommand, data_offset, errno, io as command},
+    channel::{Channel, Event, Moved, Movement},
+    descriptors::Descriptors,
     gather::Wish,
-    worker::Channel,
+    home::Home,
 };
 
-/// The descriptors of a queue, which the driver writes.
-struct Descriptors {
-    start: *const Descriptor,
-    bytes: usize,
-}
-
-impl Descriptors {
-    fn map(file: &File, queue: u16, depth: u16) -> io::Result<Self> {
-        let bytes = (usize::from(depth) * size_of::<Descriptor>()).next_multiple_of(4096);
-        let offset = u64::from(queue) * DESCRIPTORS_STRIDE;
-        // SAFETY: a new mapping at an address that the kernel chooses takes no memory from anybody.
-        let start = unsafe { mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, offset) }?;
-        Ok(Self { start: start.cast_const().cast(), bytes })
-    }
-}
-
-impl Drop for Descriptors {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this one's own, and no reference to it was ever made.
-        let _ = unsafe { munmap(self.start.cast_mut().cast(), self.bytes) };
-    }
-}
-
-/// Where the memory of tags comes back to when a device has dropped its buffers.
-///
-/// A buffer with a home keeps its memory to itself and brings it back whole, so all of it is initialised, as it was at
-/// first.
-#[derive(Debug, Default)]
-struct Home(Mutex<Vec<Vec<Block>>>);
-
-impl BufHome for Home {
-    fn take_back(&self, blocks: Vec<Block>) {
-        self.0.lock().push(blocks);
-    }
-}
-
-impl Home {
-    /// Memory that is at home, with its first length.
-    fn take(&self, blocks: usize) -> Option<Vec<Block>> {
-        let mut memory = self.0.lock().pop()?;
-        debug_assert!(memory.capacity() >= blocks, "memory of another channel");
-        // SAFETY: only memory that `RingChannel` made with `blocks` initialised blocks gets this home. `AlignedBuf`
-        // shortens and fills it and never moves it or hands it out, and bytes behind the end of a shortened vector stay
-        // as they are.
-        unsafe { memory.set_len(blocks) };
-        Some(memory)
-    }
-}
+/// The driver's file among those that the ring has registered.
+const DRIVER: Fixed = Fixed(0);
+/// The device's.
+const FILE: Fixed = Fixed(1);
 
 /// A tag's memory and owner.
 struct Tag {
-    /// Empty while the device has it.
+    /// Empty while the device has it, or a movement.
     memory: Vec<Block>,
     owner: Owner,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Ours,
+    /// A command is with the driver.
     Kernel,
+    /// Data are moved between this memory and a file.
+    Moving(Movement, AlignedBuf),
     Ended,
 }
 
@@ -108,9 +71,11 @@ pub(crate) struct RingChannel<'a> {
     max_blocks: usize,
     /// Data are copied by calls on the file, not by the driver.
     user_copy: bool,
+    /// The device's file is registered with the ring.
+    has_file: bool,
     /// Tags that have not ended.
     alive: usize,
-    /// Commands that the kernel has not been told of.
+    /// Entries that the kernel has not been told of.
     untold: u32,
     /// Whether the kernel can wait for several completions and be content with fewer after a while (Linux 6.12).
     gathers: bool,
@@ -118,12 +83,24 @@ pub(crate) struct RingChannel<'a> {
     fault: Option<i32>,
 }
 
+/// What a queue is to be.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueShape {
+    pub(crate) number: u16,
+    pub(crate) depth: u16,
+    pub(crate) max_io_bytes: u32,
+    pub(crate) user_copy: bool,
+}
+
 impl<'a> RingChannel<'a> {
-    /// Sets a queue up, and fetches with all tags: with the first `arrive` the driver knows them.
-    pub(crate) fn new(file: &'a File, queue: u16, depth: u16, max_io_bytes: u32, user_copy: bool) -> io::Result<Self> {
+    /// Sets a queue up, and fetches with all tags: with the first `arrive` the driver knows them. `device` is the file of
+    /// the device, if it is one.
+    pub(crate) fn new(file: &'a File, shape: QueueShape, device: Option<BorrowedFd<'_>>) -> io::Result<Self> {
+        let QueueShape { number: queue, depth, max_io_bytes, user_copy } = shape;
         let ring = build(depth.into())?;
         let gathers = ring.params().is_feature_min_timeout();
-        ring.submitter().register_files(&[file.as_raw_fd()])?;
+        let files: Vec<_> = [file.as_raw_fd()].into_iter().chain(device.map(|file| file.as_raw_fd())).collect();
+        ring.submitter().register_files(&files)?;
         let descriptors = Descriptors::map(file, queue, depth)?;
         let max_blocks = max_io_bytes as usize / 4096;
         let tags = (0..depth).map(|_| Tag { memory: AlignedBuf::new(max_blocks).into(), owner: Owner::Ours }).collect();
@@ -132,40 +109,50 @@ impl<'a> RingChannel<'a> {
             ring,
             descriptors,
             tags,
-            home: Arc::new(Home::default()),
+            home: Arc::new(Home::new(max_blocks)),
             file,
             queue,
             max_blocks,
             user_copy,
+            has_file: device.is_some(),
             alive,
             untold: 0,
             gathers,
             fault: None,
         };
         for tag in 0..depth {
-            channel.push(command::FETCH, tag, 0, 0)?;
+            channel.command(command::FETCH, tag, 0, 0)?;
         }
         Ok(channel)
     }
 
-    /// Gives a tag to the kernel with its next command.
-    fn push(&mut self, number: u32, tag: u16, result: i32, sector: u64) -> io::Result<()> {
+    /// Gives a tag to the driver with its next command.
+    fn command(&mut self, number: u32, tag: u16, result: i32, sector: u64) -> io::Result<()> {
         let state = &mut self.tags[usize::from(tag)];
         // A device may have the memory still; the driver needs all that a request may have.
         if state.memory.len() < self.max_blocks {
-            let at_home = self.home.take(self.max_blocks);
-            state.memory = at_home.unwrap_or_else(|| AlignedBuf::new(self.max_blocks).into());
+            state.memory = self.home.take().unwrap_or_else(|| AlignedBuf::new(self.max_blocks).into());
         }
         let address = if self.user_copy { sector } else { state.memory.as_mut_ptr().expose_provenance() as u64 };
         let body = IoCommand { queue: self.queue, tag, result, address };
         let mut bytes = [0; 16];
         bytes.copy_from_slice(body.as_bytes());
-        let entry = opcode::UringCmd16::new(Fixed(0), number).cmd(bytes).build().user_data(tag.into());
-        state.owner = Owner::Kernel;
+        let entry = opcode::UringCmd16::new(DRIVER, number).cmd(bytes).build();
+        self.push(tag, Owner::Kernel, entry)
+    }
+
+    /// Gives a tag to the kernel, and with it the memory that the entry points into: the tag's, or its movement's.
+    fn push(&mut self, tag: u16, owner: Owner, entry: squeue::Entry) -> io::Result<()> {
+        self.tags[usize::from(tag)].owner = owner;
         self.untold += 1;
-        // SAFETY: the file is registered with the ring. The tag's memory is the kernel's from here on: it is neither
-        // touched nor freed until the command's completion was seen (`arrive`), or ever, if that is not seen (`drop`).
+        let entry = entry.user_data(tag.into());
+        // SAFETY: the files are registered with the ring. The memory is the kernel's from here on: it is neither touched
+        // nor freed until the entry's completion was seen (`arrive`), or ever, if that is not seen (`drop`).
         unsafe { self.ring.submission().push(&entry) }.map_err(|_| io::Error::other("the submission queue is full"))
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        self.fault = self.fault.or(error.raw_os_error()).or(Some(errno::EIO));
     }
 
     /// Tells the kernel of the pushed entries; sleeps until what is wished for has completed.
@@ -202,17 +189,23 @@ fn build(entries: u32) -> io::Result<IoUring<squeue::Entry, cqueue::Entry>> {
 }
 
 impl Channel for RingChannel<'_> {
-    fn arrive(&mut self, wish: Wish, arrived: &mut Vec<u16>) -> io::Result<()> {
+    fn arrive(&mut self, wish: Wish, events: &mut Vec<Event>) -> io::Result<()> {
         self.enter(Wish { requests: wish.requests.min(self.alive), ..wish })?;
         for entry in self.ring.completion() {
-            let Some(tag) = self.tags.get_mut(entry.user_data() as usize) else { continue };
-            match entry.result() {
-                0 => {
-                    tag.owner = Owner::Ours;
-                    arrived.push(entry.user_data() as u16);
+            let Some(state) = self.tags.get_mut(entry.user_data() as usize) else { continue };
+            let (tag, result) = (entry.user_data() as u16, entry.result());
+            match (mem::replace(&mut state.owner, Owner::Ours), result) {
+                (Owner::Moving(movement, buf), moved) => {
+                    let result = match usize::try_from(moved) {
+                        Ok(bytes) if bytes == buf.len() => Ok(()),
+                        Ok(_) => Err(errno::EIO),
+                        Err(_) => Err(-moved),
+                    };
+                    events.push(Event::Moved(Moved { tag, movement, buf, result }));
                 }
-                error => {
-                    tag.owner = Owner::Ended;
+                (_, 0) => events.push(Event::Arrived(tag)),
+                (_, error) => {
+                    state.owner = Owner::Ended;
                     self.alive -= 1;
                     if error != -errno::ENODEV && self.fault.is_none() {
                         self.fault = Some(-error);
@@ -231,14 +224,7 @@ impl Channel for RingChannel<'_> {
     }
 
     fn descriptor(&self, tag: u16) -> Descriptor {
-        if usize::from(tag) >= self.tags.len() {
-            return Descriptor { op_flags: u32::MAX, ..Descriptor::default() };
-        }
-        // SAFETY: the mapping has a descriptor for each tag, and lives as long as this.
-        let at = unsafe { self.descriptors.start.add(tag.into()) };
-        // SAFETY: it is mapped and aligned, and any bytes are a descriptor. The driver writes it only while the tag is
-        // the kernel's.
-        unsafe { at.read_volatile() }
+        self.descriptors.get(tag)
     }
 
     fn take(&mut self, tag: u16, blocks: usize) -> AlignedBuf {
@@ -250,14 +236,31 @@ impl Channel for RingChannel<'_> {
         AlignedBuf::with_home(memory, f2fs_sync::coerce!(Arc::clone(&self.home) => dyn BufHome))
     }
 
-    fn fetch(&mut self, tag: u16, buf: &mut AlignedBuf) -> io::Result<()> {
-        if self.user_copy {
-            self.file.read_exact_at(buf.as_bytes_mut(), data_offset(self.queue, tag))?;
-        }
-        Ok(())
+    fn is_apart(&self) -> bool {
+        self.user_copy
     }
 
-    fn deliver(&mut self, tag: u16, bytes: &[u8]) -> io::Result<()> {
+    fn has_file(&self) -> bool {
+        self.has_file
+    }
+
+    fn begin(&mut self, movement: Movement, tag: u16, mut buf: AlignedBuf) {
+        let (memory, length) = (buf.as_bytes_mut().as_mut_ptr(), buf.len() as u32);
+        let data = data_offset(self.queue, tag);
+        // Beyond every file, but not the number that stands for the file's own position.
+        let place = |start: u64| start.saturating_mul(4096).min(1 << 62);
+        let entry = match movement {
+            Movement::Fetch => opcode::Read::new(DRIVER, memory, length).offset(data).build(),
+            Movement::Deliver => opcode::Write::new(DRIVER, memory, length).offset(data).build(),
+            Movement::Read { start } => opcode::Read::new(FILE, memory, length).offset(place(start)).build(),
+            Movement::Write { start } => opcode::Write::new(FILE, memory, length).offset(place(start)).build(),
+        };
+        if let Err(error) = self.push(tag, Owner::Moving(movement, buf), entry) {
+            self.fail(&error);
+        }
+    }
+
+    fn tell(&mut self, tag: u16, bytes: &[u8]) -> io::Result<()> {
         if self.user_copy {
             self.file.write_all_at(bytes, data_offset(self.queue, tag))?;
         }
@@ -266,14 +269,14 @@ impl Channel for RingChannel<'_> {
 
     fn give_back(&mut self, tag: u16, buf: AlignedBuf) {
         drop(buf);
-        if let Some(memory) = self.home.take(self.max_blocks) {
+        if let Some(memory) = self.home.take() {
             self.tags[usize::from(tag)].memory = memory;
         }
     }
 
     fn commit(&mut self, tag: u16, result: i32, sector: u64) {
-        if let Err(error) = self.push(command::COMMIT_AND_FETCH, tag, result, sector) {
-            self.fault = self.fault.or(error.raw_os_error()).or(Some(errno::EIO));
+        if let Err(error) = self.command(command::COMMIT_AND_FETCH, tag, result, sector) {
+            self.fail(&error);
         }
     }
 }
@@ -282,9 +285,13 @@ impl Drop for RingChannel<'_> {
     fn drop(&mut self) {
         let _ = self.ring.submitter().unregister_files();
         for tag in &mut self.tags {
-            if tag.owner == Owner::Kernel {
-                // The kernel may still copy to it or from it.
-                mem::take(&mut tag.memory).leak();
+            // The kernel may still copy to it or from it.
+            match mem::replace(&mut tag.owner, Owner::Ended) {
+                Owner::Kernel => drop(mem::take(&mut tag.memory).leak()),
+                Owner::Moving(_, buf) => {
+                    let _ = mem::ManuallyDrop::new(buf);
+                }
+                Owner::Ours | Owner::Ended => {}
             }
         }
     }

@@ -15,18 +15,21 @@
 use std::{
     fs::{File, OpenOptions},
     io,
+    os::unix::fs::OpenOptionsExt,
     path::PathBuf,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
+use f2fs_device::Operation;
 use f2fs_sync::PlainArc;
+use rustix::fs::OFlags;
 
 use crate::{
     Backend, QueueCounts, UblkError,
     abi::{ControlCommand, DeviceRecord, MAX_DEPTH, feature, state},
     control::{Control, path_of},
-    ring::RingChannel,
+    ring::{QueueShape, RingChannel},
     worker::Worker,
 };
 
@@ -199,7 +202,8 @@ impl Server {
             let (file, backend) = (PlainArc::clone(&file), backend.clone());
             let work = move || {
                 let user_copy = flags & feature::USER_COPY != 0;
-                let channel = RingChannel::new(&file, queue, depth, max_io_bytes, user_copy)?;
+                let shape = QueueShape { number: queue, depth, max_io_bytes, user_copy };
+                let channel = RingChannel::new(&file, shape, backend.device().file(Operation::Read))?;
                 Worker::new(channel, &backend, depth, max_io_bytes).run()
             };
             let thread = thread::Builder::new().name(format!("ublk{}q{queue}", self.record.number)).spawn(work);
@@ -327,12 +331,13 @@ fn wait_for_death(control: &mut Control, number: u32) -> Result<DeviceRecord, Ub
 }
 
 /// Opens the character device, which may appear a moment after the driver made it, and be busy a moment after a
-/// server's death. That of an unprivileged device is root's until udev has given it to its owner.
+/// server's death. Reads and writes of it never wait, but a ring takes the kernel's word for that only if the file is
+/// opened so, and hands them to another thread otherwise. That of an unprivileged device is root's until udev has given it to its owner.
 fn open(device: &DeviceRecord) -> Result<File, UblkError> {
     let path = path_of(device.number);
     let end = Instant::now() + PATIENCE;
     loop {
-        match OpenOptions::new().read(true).write(true).open(&path) {
+        match OpenOptions::new().read(true).write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path) {
             Ok(file) => return Ok(file),
             Err(source) if Instant::now() > end => {
                 let unprivileged = device.flags & feature::UNPRIVILEGED_DEV != 0;

@@ -2,10 +2,11 @@
 //! kernel: tests give it a channel of their own.
 //!
 //! ```text
-//!  arrive (one kernel entry: results out, requests in)
+//!  arrive (one kernel entry: results and movements out, requests and what is moved in)
 //!     |                                                        device's queue
 //!     +-- read, write, discard ---> push ... push, submit --------------+
 //!     +-- flush, zones, zeros ----> done here ---> commit               |
+//!     +-- read, write of a file --> begin ---> moved, commit            |
 //!     ^                                                                 |
 //!     +------------------------- commit <--- completions ---------------+
 //! ```
@@ -14,43 +15,26 @@
 //! in the channel if the device has nothing, until enough have come for one entry (`gather.rs`), and in the device
 //! otherwise: then a request that comes meanwhile waits for the next completion.
 //!
+//! A device that copies at once, as memory does, needs no queue. One that is a file is read and written by the channel itself, with the entries into the kernel that it makes
+//! anyway. What does not go well there is done once more by the device, which knows why. Where data are apart from the
+//! memory of a request, the channel fetches them before the device writes, and delivers them after it has read.
+//!
 //! No locks and no shared state: a worker belongs to its thread.
 
 use std::io;
 
-use f2fs_device::{AlignedBuf, Completion, DeviceErrorKind, IoQueue, Op, Request};
+use f2fs_device::{AlignedBuf, Completion, DeviceError, DeviceErrorKind, IoQueue, Op, Operation, Request};
 use zerocopy::IntoBytes;
 
 use crate::{
     Backend, QueueCounts, ZonedBlockDevice,
-    abi::{Descriptor, SECTORS, ZoneRecord, errno},
+    abi::{SECTORS, ZoneRecord, errno},
     backend::Shape,
+    channel::{Channel, Event, Moved, Movement},
     gather::{Gather, Wish},
     translate::{Work, error_number, translate, zone_error_number},
     zone_record::record,
 };
-
-/// Where requests come from and their results go. A tag is with the worker from [`arrive`](Self::arrive) to
-/// [`commit`](Self::commit).
-pub(crate) trait Channel {
-    /// Hands over the committed answers, and appends the tags that have a request to `arrived`. Sleeps until there is what
-    /// is wished for, or until the channel has ended, or for no reason.
-    fn arrive(&mut self, wish: Wish, arrived: &mut Vec<u16>) -> io::Result<()>;
-    /// Whether no more requests will come.
-    fn has_ended(&self) -> bool;
-    /// The request of a tag. It is read once: its memory is not ours.
-    fn descriptor(&self, tag: u16) -> Descriptor;
-    /// Memory of `blocks` blocks for a tag: the data of a write, or room for a read.
-    fn take(&mut self, tag: u16, blocks: usize) -> AlignedBuf;
-    /// Fills `buf` with the data of a write, where `take` has not done that.
-    fn fetch(&mut self, tag: u16, buf: &mut AlignedBuf) -> io::Result<()>;
-    /// Hands the data of a read over, where `commit` does not do that.
-    fn deliver(&mut self, tag: u16, bytes: &[u8]) -> io::Result<()>;
-    /// Takes the memory of a tag back.
-    fn give_back(&mut self, tag: u16, buf: AlignedBuf);
-    /// The tag's request is over: bytes, or a negative error number. `sector` is where an append went to.
-    fn commit(&mut self, tag: u16, result: i32, sector: u64);
-}
 
 /// Zeros that are written at a time (blocks).
 const ZEROS: u64 = 256;
@@ -60,40 +44,52 @@ pub(crate) struct Worker<'a, C> {
     channel: C,
     backend: &'a Backend,
     queue: Box<dyn IoQueue + 'a>,
+    /// The device does transfers at once, without the queue.
+    is_immediate: bool,
     shape: Shape,
     gather: Gather,
+    /// Of each tag whose data are fetched, the request.
+    fetching: Vec<Option<Work>>,
     counts: QueueCounts,
 }
+
+/// An answer to a request: bytes, and the sector of an append; or an error number.
+type Answer = Result<(i32, u64), i32>;
 
 impl<'a, C: Channel> Worker<'a, C> {
     pub(crate) fn new(channel: C, backend: &'a Backend, depth: u16, max_io_bytes: u32) -> Self {
         let queue = backend.device().queue(depth.into());
-        let (shape, gather) = (backend.shape(max_io_bytes), Gather::new(depth));
-        Self { channel, backend, queue, shape, gather, counts: QueueCounts::default() }
+        let moves = channel.is_apart() || channel.has_file();
+        let (shape, gather) = (backend.shape(max_io_bytes), Gather::new(depth, moves));
+        let (is_immediate, fetching) = (backend.device().is_immediate(), vec![None; depth.into()]);
+        Self { channel, backend, queue, is_immediate, shape, gather, fetching, counts: QueueCounts::default() }
     }
 
     /// Works until the channel ends.
     pub(crate) fn run(mut self) -> io::Result<QueueCounts> {
-        let mut arrived = Vec::new();
+        let mut events = Vec::new();
         loop {
-            arrived.clear();
             let wish = if self.queue.in_flight() == 0 { self.gather.wish() } else { Wish::NOTHING };
-            self.channel.arrive(wish, &mut arrived)?;
+            self.channel.arrive(wish, &mut events)?;
+            let came = events.len();
             if wish != Wish::NOTHING {
-                self.gather.came(wish.requests, arrived.len());
+                self.gather.came(wish.requests, came);
             }
             self.counts.entries += 1;
-            let mut answered = false;
-            for &tag in &arrived {
-                self.counts.requests += 1;
-                answered |= self.begin(tag);
+            let pushed = self.queue.in_flight();
+            for event in events.drain(..) {
+                match event {
+                    Event::Arrived(tag) => self.arrived(tag),
+                    Event::Moved(moved) => self.moved(moved),
+                }
             }
             self.queue.submit();
-            if self.queue.in_flight() == 0 && arrived.is_empty() && self.channel.has_ended() {
+            if self.queue.in_flight() == 0 && came == 0 && self.channel.has_ended() {
                 return Ok(self.counts);
             }
-            // Requests that are answered already are handed over before anything is waited for.
-            let first = if answered { self.queue.try_completion() } else { self.queue.next_completion() };
+            // What the channel has to hand over is handed over before anything is waited for.
+            let hands_over = came > self.queue.in_flight() - pushed;
+            let first = if hands_over { self.queue.try_completion() } else { self.queue.next_completion() };
             let mut next = first;
             while let Some(completion) = next {
                 self.finish(completion);
@@ -102,57 +98,114 @@ impl<'a, C: Channel> Worker<'a, C> {
         }
     }
 
-    /// Begins a request; whether it is over already.
-    fn begin(&mut self, tag: u16) -> bool {
-        let descriptor = self.channel.descriptor(tag);
-        let answer = match translate(&descriptor, &self.shape) {
-            Ok(Work::Read { start, blocks }) => {
-                let buf = self.channel.take(tag, blocks as usize);
-                self.queue.push(Request::read(start, buf).with_tag(tag.into()));
-                return false;
-            }
-            Ok(Work::Write { start, blocks, fua }) => match self.written(tag, blocks) {
-                Ok(buf) => {
-                    let op = if fua { Op::WriteFua } else { Op::Write };
-                    self.queue.push(Request::vectored(op, start, vec![buf]).with_tag(tag.into()));
-                    return false;
-                }
-                Err(error) => Err(error),
-            },
-            Ok(Work::Discard { start, blocks }) => {
-                self.queue.push(Request::discard(start, blocks).with_tag(tag.into()));
-                return false;
-            }
-            Ok(Work::Flush) => {
-                self.backend.device().flush().map(|()| (0, 0)).map_err(|error| error_number(&error.kind))
-            }
-            Ok(Work::Zeroes { start, blocks }) => self.zeroes(start, blocks).map(|()| (0, 0)),
-            Ok(other) => match self.backend.zoned() {
-                Some(zoned) => self.zone(tag, zoned, other),
-                None => Err(errno::EOPNOTSUPP),
-            },
-            Err(number) => Err(number),
+    /// Begins a request.
+    fn arrived(&mut self, tag: u16) {
+        self.counts.requests += 1;
+        let work = match translate(&self.channel.descriptor(tag), &self.shape) {
+            Ok(work) => work,
+            Err(number) => return self.answer(tag, Err(number)),
         };
-        match answer {
-            Ok((bytes, sector)) => self.channel.commit(tag, bytes, sector),
-            Err(number) => {
-                self.counts.failed += 1;
-                self.channel.commit(tag, -number, 0);
+        match work {
+            Work::Read { start, blocks } => {
+                let buf = self.channel.take(tag, blocks as usize);
+                self.read(tag, start, buf);
+            }
+            Work::Write { blocks, .. } | Work::Append { blocks, .. } => {
+                let buf = self.channel.take(tag, blocks as usize);
+                if self.channel.is_apart() {
+                    self.fetching[usize::from(tag)] = Some(work);
+                    return self.channel.begin(Movement::Fetch, tag, buf);
+                }
+                self.write(tag, work, buf);
+            }
+            Work::Discard { start, blocks } => {
+                self.queue.push(Request::discard(start, blocks).with_tag(tag.into()));
+            }
+            Work::Flush => {
+                let flushed = self.backend.device().flush();
+                self.answer(tag, flushed.map(|()| (0, 0)).map_err(|error| error_number(&error.kind)));
+            }
+            Work::Zeroes { start, blocks } => {
+                let written = self.zeroes(start, blocks);
+                self.answer(tag, written.map(|()| (0, 0)));
+            }
+            other => {
+                let answer = self.backend.zoned().ok_or(errno::EOPNOTSUPP);
+                let answer = answer.and_then(|zoned| self.zone(tag, zoned, other));
+                self.answer(tag, answer);
             }
         }
-        true
     }
 
-    /// The data of a write.
-    fn written(&mut self, tag: u16, blocks: u64) -> Result<AlignedBuf, i32> {
-        let mut buf = self.channel.take(tag, blocks as usize);
-        match self.channel.fetch(tag, &mut buf) {
-            Ok(()) => Ok(buf),
-            Err(error) => {
+    fn read(&mut self, tag: u16, start: u64, mut buf: AlignedBuf) {
+        if self.has_file(Operation::Read) {
+            return self.channel.begin(Movement::Read { start }, tag, buf);
+        }
+        if self.is_immediate {
+            let result = self.backend.device().read_into(start, &mut buf);
+            return self.transferred(tag, Op::Read, buf, result);
+        }
+        self.queue.push(Request::read(start, buf).with_tag(tag.into()));
+    }
+
+    /// Writes data that are here.
+    fn write(&mut self, tag: u16, work: Work, mut buf: AlignedBuf) {
+        match work {
+            Work::Write { start, fua: false, .. } if self.has_file(Operation::Write) => {
+                self.channel.begin(Movement::Write { start }, tag, buf);
+            }
+            Work::Write { start, fua: false, .. } if self.is_immediate => {
+                let result = self.backend.device().write_from(start, &mut buf);
+                self.transferred(tag, Op::Write, buf, result);
+            }
+            Work::Write { start, fua, .. } => {
+                let op = if fua { Op::WriteFua } else { Op::Write };
+                self.queue.push(Request::vectored(op, start, vec![buf]).with_tag(tag.into()));
+            }
+            Work::Append { zone, .. } => {
+                let bytes = buf.len() as i32;
+                let answer = self.backend.zoned().ok_or(errno::EOPNOTSUPP).and_then(|zoned| {
+                    let at = zoned.append(zone, buf).map_err(|error| error_number(&error.kind))?;
+                    Ok((bytes, at * SECTORS))
+                });
+                self.answer(tag, answer);
+            }
+            _ => self.answer(tag, Err(errno::EOPNOTSUPP)),
+        }
+    }
+
+    /// Goes on where data have been moved.
+    fn moved(&mut self, moved: Moved) {
+        let Moved { tag, movement, buf, result } = moved;
+        match (movement, result) {
+            (Movement::Fetch, Ok(())) => match self.fetching[usize::from(tag)].take() {
+                Some(work) => self.write(tag, work, buf),
+                None => self.answer(tag, Err(errno::EIO)),
+            },
+            (Movement::Read { .. }, Ok(())) if self.channel.is_apart() => {
+                self.channel.begin(Movement::Deliver, tag, buf);
+            }
+            (Movement::Read { start }, Err(_)) => self.queue.push(Request::read(start, buf).with_tag(tag.into())),
+            (Movement::Write { start }, Err(_)) => self.queue.push(Request::write(start, buf).with_tag(tag.into())),
+            (_, result) => {
+                let bytes = buf.len() as i32;
                 self.channel.give_back(tag, buf);
-                Err(number_of(&error))
+                self.answer(tag, result.map(|()| (bytes, 0)));
             }
         }
+    }
+
+    /// Whether such a transfer can be one of the channel.
+    fn has_file(&self, operation: Operation) -> bool {
+        self.channel.has_file() && self.backend.device().file(operation).is_some()
+    }
+
+    fn answer(&mut self, tag: u16, answer: Answer) {
+        let (result, sector) = answer.unwrap_or_else(|number| {
+            self.counts.failed += 1;
+            (-number, 0)
+        });
+        self.channel.commit(tag, result, sector);
     }
 
     fn zeroes(&mut self, start: u64, blocks: u64) -> Result<(), i32> {
@@ -169,7 +222,7 @@ impl<'a, C: Channel> Worker<'a, C> {
     }
 
     /// Does the requests that only a zoned device has: bytes, and the sector of an append.
-    fn zone(&mut self, tag: u16, zoned: &dyn ZonedBlockDevice, work: Work) -> Result<(i32, u64), i32> {
+    fn zone(&mut self, tag: u16, zoned: &dyn ZonedBlockDevice, work: Work) -> Answer {
         match work {
             Work::Change { zone, change } => {
                 zoned.change(zone, change).map(|()| (0, 0)).map_err(|error| zone_error_number(&error))
@@ -178,17 +231,12 @@ impl<'a, C: Channel> Worker<'a, C> {
                 zoned.reset_all();
                 Ok((0, 0))
             }
-            Work::Append { zone, blocks } => {
-                let buf = self.written(tag, blocks)?;
-                let at = zoned.append(zone, buf).map_err(|error| error_number(&error.kind))?;
-                Ok(((blocks * 4096) as i32, at * SECTORS))
-            }
             Work::Report { first, zones } => {
                 // A record of no length ends a report that is shorter than the kernel's memory, which holds zeros.
                 let records: Result<Vec<ZoneRecord>, _> =
                     (first..first + zones).map(|zone| zoned.zone(zone).map(|zone| record(&zone))).collect();
                 let records = records.map_err(|error| zone_error_number(&error))?;
-                self.channel.deliver(tag, records.as_bytes()).map_err(|error| number_of(&error))?;
+                self.channel.tell(tag, records.as_bytes()).map_err(|error| number_of(&error))?;
                 // All of the kernel's memory, whose size it does not tell; it takes no more than that. With less, it
                 // asks again.
                 Ok(((self.shape.max_blocks * 4096) as i32, 0))
@@ -199,23 +247,21 @@ impl<'a, C: Channel> Worker<'a, C> {
 
     fn finish(&mut self, completion: Completion) {
         let Completion { mut request, result } = completion;
-        let (tag, bytes) = (request.tag as u16, request.blocks() * 4096);
-        let mut result = result.map_err(|error| error_number(&error.kind));
-        let buf = request.bufs.pop();
-        if let (Op::Read, Ok(()), Some(buf)) = (request.op, &result, &buf) {
-            result = self.channel.deliver(tag, buf.as_bytes()).map_err(|error| number_of(&error));
+        let tag = request.tag as u16;
+        match request.bufs.pop() {
+            Some(buf) => self.transferred(tag, request.op, buf, result),
+            None => self.answer(tag, result.map(|()| (0, 0)).map_err(|error| error_number(&error.kind))),
         }
-        if let Some(buf) = buf {
-            self.channel.give_back(tag, buf);
+    }
+
+    /// The device has read or written the memory.
+    fn transferred(&mut self, tag: u16, op: Op, buf: AlignedBuf, result: Result<(), DeviceError>) {
+        if op == Op::Read && result.is_ok() && self.channel.is_apart() {
+            return self.channel.begin(Movement::Deliver, tag, buf);
         }
-        let transferred = if matches!(request.op, Op::Discard { .. }) { 0 } else { bytes as i32 };
-        match result {
-            Ok(()) => self.channel.commit(tag, transferred, 0),
-            Err(number) => {
-                self.counts.failed += 1;
-                self.channel.commit(tag, -number, 0);
-            }
-        }
+        let bytes = buf.len() as i32;
+        self.channel.give_back(tag, buf);
+        self.answer(tag, result.map(|()| (bytes, 0)).map_err(|error| error_number(&error.kind)));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! No locks of its own.
 
-use std::path::Path;
+use std::{os::fd::BorrowedFd, path::Path};
 
 use f2fs_device::{
     AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, IoQueue, Operation, Request,
@@ -147,5 +147,13 @@ impl BlockDevice for UringDevice {
             Some(queue) => Box::new(queue),
             None => Box::new(TicketQueue::new(self, depth)),
         }
+    }
+
+    fn is_immediate(&self) -> bool {
+        !self.traffic.has_rings()
+    }
+
+    fn file(&self, operation: Operation) -> Option<BorrowedFd<'_>> {
+        if self.traffic.has_rings() { self.target().file(operation) } else { None }
     }
 }

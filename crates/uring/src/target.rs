@@ -165,6 +165,17 @@ impl Target {
         std::iter::once(&self.fd).chain(&self.below).map(AsFd::as_fd)
     }
 
+    /// The file for plain reads, and for plain writes as long as they are admitted.
+    pub(crate) fn file(&self, operation: Operation) -> Option<BorrowedFd<'_>> {
+        let can = match operation {
+            Operation::Read => true,
+            // Zones want them in order.
+            Operation::Write => self.info.zones.is_none() && self.admit_blocks(operation, 0, 0).is_ok(),
+            _ => false,
+        };
+        can.then_some(self.fd.as_fd())
+    }
+
     /// Checks a request against size, abilities and poison.
     pub(crate) fn admit(&self, request: &Request) -> Result<(), DeviceError> {
         if matches!(request.op, Op::Discard { .. }) {

@@ -1,79 +1,33 @@
 //! Workers on a channel of the tests.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use f2fs_device::{MemoryDevice, ZoneLayout, ZoneState, ZonedDevice};
-use f2fs_sync::PlainArc;
+use f2fs_sync::{PlainArc, atomic::Ordering};
 use proptest::prelude::*;
 use zerocopy::FromBytes;
 
+use self::fake::{Fake, in_file};
 use super::*;
-use crate::abi::op;
+use crate::abi::{Descriptor, op};
+
+mod fake;
+
+/// Requests, and the data that they bring or are to give.
+type Asked = Vec<(Descriptor, Vec<u8>)>;
 
 const DEPTH: u16 = 8;
 const MAX_IO_BYTES: u32 = 64 << 10;
-
-/// A ring of descriptors, as the driver's.
-#[derive(Default)]
-struct Fake {
-    waiting: VecDeque<(Descriptor, Vec<u8>)>,
-    tags: BTreeMap<u16, (Descriptor, Vec<u8>)>,
-    free: Vec<u16>,
-    /// In the order of their ends: the request, its data, its result and sector.
-    done: Vec<(Descriptor, Vec<u8>, i32, u64)>,
-}
-
-impl Channel for &mut Fake {
-    fn arrive(&mut self, wish: Wish, arrived: &mut Vec<u16>) -> io::Result<()> {
-        assert!(wish == Wish::NOTHING || self.tags.is_empty(), "it sleeps with requests in its hands");
-        while let (Some(&tag), false) = (self.free.last(), self.waiting.is_empty()) {
-            self.free.pop();
-            self.tags.insert(tag, self.waiting.pop_front().unwrap());
-            arrived.push(tag);
-        }
-        Ok(())
-    }
-
-    fn has_ended(&self) -> bool {
-        self.waiting.is_empty() && self.tags.is_empty()
-    }
-
-    fn descriptor(&self, tag: u16) -> Descriptor {
-        self.tags[&tag].0
-    }
-
-    fn take(&mut self, _tag: u16, blocks: usize) -> AlignedBuf {
-        AlignedBuf::new(blocks)
-    }
-
-    fn fetch(&mut self, tag: u16, buf: &mut AlignedBuf) -> io::Result<()> {
-        let data = &self.tags[&tag].1;
-        let len = data.len().min(buf.len());
-        buf.as_bytes_mut()[..len].copy_from_slice(&data[..len]);
-        Ok(())
-    }
-
-    fn deliver(&mut self, tag: u16, bytes: &[u8]) -> io::Result<()> {
-        self.tags.get_mut(&tag).unwrap().1 = bytes.to_vec();
-        Ok(())
-    }
-
-    fn give_back(&mut self, _tag: u16, _buf: AlignedBuf) {}
-
-    fn commit(&mut self, tag: u16, result: i32, sector: u64) {
-        let (descriptor, data) = self.tags.remove(&tag).expect("a tag is committed once");
-        self.free.push(tag);
-        self.done.push((descriptor, data, result, sector));
-    }
-}
 
 fn request(op_flags: u32, start_sector: u64, count: u32) -> Descriptor {
     Descriptor { op_flags, count, start_sector, address: 0 }
 }
 
 /// Has a worker do all requests.
-fn run(backend: &Backend, requests: Vec<(Descriptor, Vec<u8>)>) -> (Fake, QueueCounts) {
-    let mut fake = Fake { waiting: requests.into(), free: (0..DEPTH).collect(), ..Fake::default() };
+fn run(backend: &Backend, requests: Asked) -> (Fake, QueueCounts) {
+    run_on(Fake::default(), backend, requests)
+}
+
+fn run_on(fake: Fake, backend: &Backend, requests: Asked) -> (Fake, QueueCounts) {
+    let mut fake = Fake { waiting: requests.into(), free: (0..DEPTH).collect(), ..fake };
     let counts = Worker::new(&mut fake, backend, DEPTH, MAX_IO_BYTES).run().unwrap();
     (fake, counts)
 }
@@ -154,6 +108,72 @@ fn zones_do_all_that_the_kernel_asks() {
     assert_eq!(one(&backend, request(op::ZONE_RESET, 0, 0), &[]).1, -errno::EIO, "a conventional zone");
 }
 
+/// Writes of 1 to 3 blocks with a content of their own, and reads of all that they wrote.
+fn writes_and_reads() -> (Asked, Asked) {
+    let places = || (0..300u64).map(|i| (i * 3, i % 3 + 1));
+    let content = |start: u64, blocks: u64| {
+        (start..start + blocks).flat_map(|block| [(block % 251) as u8 + 1; 4096]).collect::<Vec<u8>>()
+    };
+    let ask = |op: u32, (start, blocks): (u64, u64)| request(op, start * 8, blocks as u32 * 8);
+    let writes = places().map(|place| (ask(op::WRITE, place), content(place.0, place.1))).collect();
+    let reads = places().map(|place| (ask(op::READ, place), content(place.0, place.1))).collect();
+    (writes, reads)
+}
+
+/// What reads must give, whatever way the data go, and whatever fails on it that the device itself can do.
+fn all_are_right(backend: &Backend, fake: impl Fn() -> Fake) -> (QueueCounts, QueueCounts) {
+    let (writes, reads) = writes_and_reads();
+    let (_, wrote) = run_on(fake(), backend, writes);
+    let asked = reads.iter().map(|(descriptor, _)| (*descriptor, Vec::new())).collect();
+    let (fake, read) = run_on(fake(), backend, asked);
+    let mut seen: Vec<_> = fake.done.iter().map(|(descriptor, data, ..)| (*descriptor, data.clone())).collect();
+    seen.sort_by_key(|(descriptor, _)| descriptor.start_sector);
+    assert!(seen == reads, "not what was written");
+    assert_eq!((wrote.requests, wrote.failed, read.requests, read.failed), (300, 0, 300, 0));
+    (wrote, read)
+}
+
+#[test]
+fn a_file_is_read_and_written_with_the_entries_that_are_made_anyway() {
+    for is_apart in [false, true] {
+        let device = in_file(true);
+        let backend = Backend::Plain(device.clone());
+        let fake = || Fake { file: Some(device.blocks.clone()), is_apart, ..Fake::default() };
+        let (wrote, read) = all_are_right(&backend, fake);
+        assert_eq!(device.own.load(Ordering::Relaxed), 0, "the device had nothing to do");
+        let most = 300 * if is_apart { 3 } else { 2 } / u64::from(DEPTH) + 8;
+        assert!(wrote.entries <= most && read.entries <= most, "{wrote:?} {read:?}");
+        assert_eq!(one(&backend, request(op::WRITE | op::FUA, 0, 8), &[5; 4096]).1, 4096);
+        assert_eq!(device.own.load(Ordering::Relaxed), 1, "what is to be durable is the device's");
+    }
+}
+
+#[test]
+fn what_does_not_go_by_the_file_the_device_does() {
+    for (takes_writes, fails) in [(true, 7), (true, 1), (false, 0), (false, 3)] {
+        let device = in_file(takes_writes);
+        let fake = || Fake { file: Some(device.blocks.clone()), fails, ..Fake::default() };
+        all_are_right(&Backend::Plain(device.clone()), fake);
+        assert!(device.own.load(Ordering::Relaxed) > 80, "{fails}");
+    }
+}
+
+#[test]
+fn data_that_are_apart_are_fetched_and_delivered() {
+    let fake = |fails| Fake { is_apart: true, fails, ..Fake::default() };
+    all_are_right(&memory(), || fake(0));
+    let (writes, reads) = writes_and_reads();
+    for requests in [writes, reads] {
+        let (done, counts) = run_on(fake(5), &memory(), requests);
+        assert_eq!((done.done.len(), counts.failed), (300, 60), "those that could not be moved");
+    }
+    let (backend, _) = zoned();
+    let append = (request(op::ZONE_APPEND, 2048, 8), vec![3; 4096]);
+    let (fake, _) = run_on(fake(0), &backend, vec![append.clone(), append]);
+    let ends: Vec<_> = fake.done.iter().map(|&(.., result, sector)| (result, sector)).collect();
+    assert_eq!(ends, [(4096, 2048), (4096, 2056)]);
+}
+
 proptest! {
     /// Every request is answered once, whatever it asks for.
     #[test]
@@ -167,9 +187,12 @@ proptest! {
                 }
             }
             let asked = requests.len();
-            let (fake, counts) = run(&backend, requests);
-            prop_assert_eq!(fake.done.len(), asked);
-            prop_assert_eq!(counts.requests as usize, asked);
+            for fails in [0, 2] {
+                let apart = Fake { is_apart: fails > 0, fails, ..Fake::default() };
+                let (fake, counts) = run_on(apart, &backend, requests.clone());
+                prop_assert_eq!(fake.done.len(), asked);
+                prop_assert_eq!(counts.requests as usize, asked);
+            }
         }
     }
 }
