@@ -54,6 +54,9 @@ kinds! {
     Checkpoint = "checkpoint",
     /// The checkpoint says that the volume was found damaged earlier.
     Marked = "marked as damaged",
+    /// The quotas of the volume are to be counted anew, as the checkpoint says: `fsck.f2fs` does that, and Linux does not use
+    /// them before. A repair leaves it so.
+    Quotas = "quotas",
     /// An orphan block or an entry of it.
     Orphan = "orphan",
     /// A current segment: its number, offset, type, or blocks behind the offset of a log that fills in order.
@@ -142,6 +145,7 @@ impl FindingKind {
             FindingKind::SuperblockCopy
             | FindingKind::TornPack
             | FindingKind::WritePointer
+            | FindingKind::Quotas
             | FindingKind::BehindEnd => Severity::Torn,
             _ => Severity::Damage,
         }

@@ -218,10 +218,13 @@ fn check_counts(pack: &Pack, geometry: &Geometry, findings: &Collector) {
 }
 
 fn check_flags(pack: &Pack, findings: &Collector) {
-    let marked = pack.header().ckpt_flags.get() & (flags::ERROR | flags::FSCK | flags::QUOTA_NEED_FSCK);
-    if marked != 0 {
-        let problem = Problem::Bits { what: "ckpt_flags", expected: 0, found: marked.into() };
-        findings.add(FindingKind::Marked, Place::Pack(pack.index), problem);
+    let marks = [(FindingKind::Marked, flags::ERROR | flags::FSCK), (FindingKind::Quotas, flags::QUOTA_NEED_FSCK)];
+    for (kind, bits) in marks {
+        let marked = pack.header().ckpt_flags.get() & bits;
+        if marked != 0 {
+            let problem = Problem::Bits { what: "ckpt_flags", expected: 0, found: marked.into() };
+            findings.add(kind, Place::Pack(pack.index), problem);
+        }
     }
     let large = pack.has(flags::LARGE_NAT_BITMAP);
     let expected = if large { checkpoint::HEADER_SIZE } else { checkpoint::CHECKSUM_OFFSET };

@@ -24,6 +24,8 @@
 //! places that Linux refuses. A log that does not stand at its zone's write pointer moves, and blocks behind a write
 //! pointer are lost. The new blocks are durable before the tables name them.
 //!
+//! Quotas are not counted: the checkpoint says that `fsck.f2fs` is to do so, and Linux does not use them before.
+//!
 //! A volume that was not closed is repaired at its last checkpoint: open it for writing first if it can be opened, so
 //! that files that were synced after the checkpoint are rolled forward.
 //!
@@ -229,7 +231,7 @@ fn plan_with(
         witnesses: Vec::new(),
         claim: Mutex::new(Some(claim)),
     };
-    let is_sound = repair.before.is_clean() && repair.before.complete;
+    let is_sound = !repair.before.needs_repair() && repair.before.complete;
     if is_sound && !(gives_up_synced && has_synced(&**device)?) {
         repair.after = repair.before.clone();
         return Ok(repair);

@@ -66,6 +66,12 @@ impl CheckReport {
         self.findings.iter().all(|finding| finding.severity() == Severity::Torn)
     }
 
+    /// Whether something was found that a repair puts right; [quotas](FindingKind::Quotas) it leaves to `fsck.f2fs`.
+    #[must_use]
+    pub fn needs_repair(&self) -> bool {
+        self.findings.iter().any(|finding| finding.kind != FindingKind::Quotas)
+    }
+
     /// Whether something of this kind was found.
     #[must_use]
     pub fn has(&self, kind: FindingKind) -> bool {

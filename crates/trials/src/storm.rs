@@ -2,7 +2,7 @@
 //! thread was told is so while it works, and what it was promised is there afterwards.
 //!
 //! ```text
-//!   hands, hands, hands    each with files of its own, beside a cleaner and a flusher
+//!   hands, hands, hands    each with files of its own and a part of a common one, beside a cleaner and a flusher
 //!         | |  |
 //!     file system          options by chance, with or without a journal
 //!           |
@@ -17,8 +17,11 @@
 //!
 //! # Locking
 //!
-//! Threads share what was found wrong, behind a mutex that is a leaf. A file is known to one thread.
+//! Threads share what was found wrong, behind a mutex that is a leaf. A file is known to one thread, but one that all write: there, each
+//! thread knows its stripes.
 
+mod common;
+mod contents;
 mod hands;
 mod promise;
 mod verdict;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use f2fs_format::bits::msb;
 use f2fs_format::checkpoint::{Checkpoint, LogPosition, NextPack, alloc_type, flags};
+use f2fs_format::feature::Features;
 use f2fs_format::nat::{ENTRIES_PER_BLOCK, NatBlock, RawNatEntry};
 use f2fs_format::sit::{self, RawSitEntry, SitBlock};
 use f2fs_format::summary::{Journal, Summary, SummaryBlock, TYPE_DATA, TYPE_NODE};
@@ -295,9 +296,11 @@ fn write_pack(
     let is_free =
         |(index, entry): &(usize, &RawSitEntry)| entry.valid_blocks() == 0 && !in_log(*index) && is_usable(*index);
     let free_segments = entries.iter().enumerate().filter(is_free).count() as u32;
+    // Files have changed, and nobody has counted them.
+    let quotas = if geometry.features.contains(Features::QUOTA) { flags::QUOTA_NEED_FSCK } else { 0 };
     let checkpoint = Checkpoint {
         version: header.checkpoint_ver.get().wrapping_add(1),
-        flags: header.ckpt_flags.get() & flags::LARGE_NAT_BITMAP | flags::CRC_RECOVERY | flags::UMOUNT,
+        flags: header.ckpt_flags.get() & flags::LARGE_NAT_BITMAP | flags::CRC_RECOVERY | flags::UMOUNT | quotas,
         user_blocks,
         valid_blocks,
         reserved_segments: reserved,

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use f2fs_files::File;
 use f2fs_format::Nid;
 
+use super::common::Stripes;
+
 /// Bytes that are written and judged as one.
 pub(super) const UNIT: u64 = 512;
 /// Operations that a file remembers, for who looks for what went wrong.
@@ -68,7 +70,7 @@ impl<T: Ord + Clone> Promise<T> {
     }
 }
 
-/// A file that one thread has made.
+/// A file that one thread has made, or its share of one that all threads write.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) ino: Nid,
@@ -85,6 +87,8 @@ pub(super) struct Known {
     /// Whether a sync began since the last that succeeded. In the mode `posix` it writes in any order, so that it may
     /// leave anything of what has changed.
     pub(super) sync_began: bool,
+    /// Of a file that all threads write, the stripes and whose this knowledge is.
+    pub(super) share: Option<(Stripes, u64)>,
     story: VecDeque<String>,
 }
 
@@ -99,6 +103,7 @@ impl Known {
             durable: false,
             removed: false,
             sync_began: false,
+            share: None,
             story: VecDeque::new(),
         };
         known.tell(format!("create {name}"));
@@ -133,6 +138,11 @@ impl Known {
 
     pub(super) fn unit_mut(&mut self, number: u64) -> &mut Promise<u64> {
         self.units.entry(number).or_insert_with(|| Promise::new(0))
+    }
+
+    /// Whether the thread knows what a unit holds.
+    pub(super) fn knows(&self, unit: u64) -> bool {
+        self.share.is_none_or(|(stripes, thread)| stripes.owner(unit) == thread)
     }
 
     /// Those that may hold something, from this one on.

@@ -7,13 +7,16 @@ use std::time::Duration;
 use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::{Fault, FaultDevice, FaultRule, Random, RecordingDevice, UnorderedDevice};
 use f2fs_files::{
-    Cleaner, CleanerOptions, FileSystem, Flusher, FlusherOptions, JournalMode, JournalOptions, Options, create_journal,
+    Cleaner, CleanerOptions, File, FileSystem, Flusher, FlusherOptions, JournalMode, JournalOptions, Options,
+    create_journal,
 };
 use f2fs_format::feature::Features;
 use f2fs_journal::DeviceMedium;
+use f2fs_sync::Mutex;
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{Allocation, CostModel, FsyncMode, VolumeOptions};
 
+use super::common::{COMMON, Stripes};
 use super::promise::Known;
 
 /// How a volume ends.
@@ -115,6 +118,9 @@ pub(super) struct World {
     pub(super) options: Options,
     pub(super) strict: bool,
     pub(super) threads: u64,
+    /// How all threads write one file, and a handle of it for each of them.
+    pub(super) stripes: Stripes,
+    commons: Mutex<Vec<File>>,
     /// How far writes go, in units.
     pub(super) reach: u64,
     /// Operations of each thread.
@@ -157,7 +163,11 @@ impl World {
         let fs = FileSystem::open(Arc::new(unordered), with).map_err(|error| words("open", &error))?;
         let threads = 2 + random.below_u64(5);
         let made = directories(threads).iter().try_for_each(|path| fs.create_dir(path, 0o755).map(drop));
+        let stripes = Stripes { units: *random.one_of(&[1, 3, 8, 20]), threads };
+        let made = made.and_then(|()| stripes.make(&fs));
         made.and_then(|()| fs.checkpoint().map(drop)).map_err(|error| words("directories", &error))?;
+        let commons: Result<_, _> = (0..threads).map(|_| fs.open_file(COMMON)).collect();
+        let commons = commons.map_err(|error| words(COMMON, &error))?;
         volume.trouble.arm(&volume.faults, random);
         if let Some((_, side)) = &journal {
             side.trouble.arm(&side.faults, random);
@@ -175,6 +185,8 @@ impl World {
             options,
             strict,
             threads,
+            stripes,
+            commons: Mutex::new(commons),
             reach,
             operations,
             end,
@@ -185,6 +197,11 @@ impl World {
             seed,
             said,
         })
+    }
+
+    /// A handle of the file that all threads write: each gets one.
+    pub(super) fn common(&self) -> File {
+        self.commons.lock().pop().expect("a handle for each thread")
     }
 
     /// What was chosen, for people.

@@ -61,7 +61,12 @@ measure() {
     zones=
     case $1 in *zone*) zones="--zonemode=zbd" ;; esac
     rw=$4
-    $fio --name=speed --filename=$2 --rw=$rw --bs=$5 --size=192m --runtime=$6 --iodepth=32 --numjobs=$3 $zones > /tmp/fio || { cat /tmp/fio; exit 1; }
+    # fio's jobs now and then write to a zone of null_blk off its pointer: then once more.
+    attempt=1
+    until $fio --name=speed --filename=$2 --rw=$rw --bs=$5 --size=192m --runtime=$6 --iodepth=32 --numjobs=$3 $zones > /tmp/fio; do
+        [ $attempt -lt 3 ] || { cat /tmp/fio; exit 1; }
+        attempt=$((attempt + 1))
+    done
     # Fields of the terse form: IOPS of reads and of writes.
     echo $(($(cut -d ';' -f 8 /tmp/fio) + $(cut -d ';' -f 49 /tmp/fio)))
 }
