@@ -111,4 +111,5 @@ pub const OF_JOINT: &[(&str, &str)] = &[
 pub const OF_STORM: &[(&str, &str)] = &[
     ("sync_mark", "no mark on the inode of a synced file"),
     ("cleaner_slot_left_out", "the slot of a moved block names the old place, which is free"),
+    ("write_ignores_overlap", "a write does not wait for those of the same blocks"),
 ];
