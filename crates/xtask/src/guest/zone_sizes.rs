@@ -23,11 +23,7 @@ type Device = (u64, &'static [u64], u32);
 /// The devices, and data that is put, in multiples of the live data. The larger the zones, the more of a device is kept
 /// from users, and the more of it has to be free.
 fn plan(quick: bool) -> (&'static [Device], &'static str) {
-    if quick {
-        (&[(512, &[4, 8, 16], 60)], "0.3")
-    } else {
-        (&[(8192, &[64, 128], 50), (16_384, &[256, 512], 40)], "0.4")
-    }
+    if quick { (&[(512, &[4, 8, 16], 60)], "0.3") } else { (&[(2048, &[16, 32], 60)], "0.4") }
 }
 
 /// Zones in front that need not be written in order: room for the tables of the volume.
