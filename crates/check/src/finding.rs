@@ -54,9 +54,9 @@ kinds! {
     Checkpoint = "checkpoint",
     /// The checkpoint says that the volume was found damaged earlier.
     Marked = "marked as damaged",
-    /// The quotas of the volume are to be counted anew, as the checkpoint says: `fsck.f2fs` does that, and Linux does not use
-    /// them before. A repair leaves it so.
-    Quotas = "quotas",
+    /// The quotas of the volume are to be counted anew, as the checkpoint says. `fsck.f2fs` does that, and Linux does not
+    /// use them before. A repair leaves it so.
+    Quotas = "quotas not counted",
     /// An orphan block or an entry of it.
     Orphan = "orphan",
     /// A current segment: its number, offset, type, or blocks behind the offset of a log that fills in order.

@@ -67,11 +67,10 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
         Box::new(TicketQueue::new(self, depth))
     }
 
-    /// The file that has the device's bytes, each at its own place, if plain reads (or plain writes) of the file are all that
-    /// the device would do for such a request: whoever has a ring can then do them there. Flushes, durable writes and
-    /// discards are always the device's. There is none where only the device itself can, and none for writes once it
-    /// takes no more of them: so it is asked for before each transfer. A transfer of the file that fails says less than
-    /// one of the device.
+    /// The file whose bytes are the device's, each at the same place. Whoever has a ring may read it there, or write it,
+    /// in place of a request to the device. It is asked for before each transfer: a device that takes no more writes has
+    /// no file for them. Durable writes, flushes and discards are the device's alone. If a transfer fails, the device
+    /// is asked for the same, and its error says why.
     fn file(&self, _operation: Operation) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -375,8 +375,12 @@ mod tests {
         assert_eq!(device.allocated_bytes(), 3 * CHUNK * BLOCK_SIZE as u64);
         assert_eq!(device.read(CHUNK - 3, 70).unwrap().as_bytes(), data);
         assert_eq!(device.read(3 * CHUNK + 4, 1).unwrap().block(0), &[0; BLOCK_SIZE]);
-        let error = device.read(3 * CHUNK + 4, 2).unwrap_err();
-        assert_eq!(error.kind, DeviceErrorKind::OutOfRange { device_blocks: 3 * CHUNK + 5 });
+        let beyond = DeviceErrorKind::OutOfRange { device_blocks: 3 * CHUNK + 5 };
+        assert_eq!(device.read(3 * CHUNK + 4, 2).unwrap_err().kind, beyond);
+        let mut two = AlignedBuf::new(2);
+        for start in [3 * CHUNK + 4, u64::MAX] {
+            assert_eq!(device.write_from(start, &mut two).unwrap_err().kind, beyond);
+        }
     }
 
     #[test]

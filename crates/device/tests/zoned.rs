@@ -4,7 +4,8 @@
 mod zone_model;
 
 use f2fs_device::{
-    AlignedBuf, BlockDevice, DeviceErrorKind, MemoryDevice, Operation, ZoneError, ZoneLayout, ZoneState, ZonedDevice,
+    AlignedBuf, BLOCK_SIZE, BlockDevice, DeviceErrorKind, MemoryDevice, Operation, Request, ZoneError, ZoneLayout,
+    ZoneState, ZonedDevice,
 };
 use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_sync::Arc;
@@ -44,6 +45,21 @@ fn a_zone_larger_than_the_device_ends_with_it() {
     let device = ZonedDevice::new(MemoryDevice::new(10), ZoneLayout::new(5)).unwrap();
     for block in [10, 5 << 32, u64::MAX] {
         assert!(device.zone(device.zone_of(block)).is_err(), "{block}");
+    }
+}
+
+#[test]
+fn what_is_behind_a_pointer_reads_as_zeros_whatever_is_below() {
+    let below = MemoryDevice::from_bytes(&[9; 12 * BLOCK_SIZE]);
+    let device = ZonedDevice::new(below, ZoneLayout::new(4)).unwrap();
+    device.write_slice(0, &[1; BLOCK_SIZE]).unwrap();
+    device.write_slice(4, &[2; 3 * BLOCK_SIZE]).unwrap();
+    let expected = [1, 0, 0, 0, 2, 2, 2, 0, 0, 0];
+    let mut lent = AlignedBuf::new(10);
+    device.read_into(0, &mut lent).unwrap();
+    let submitted = device.submit(vec![Request::read(0, AlignedBuf::new(10))]).wait().remove(0).into_bufs().unwrap();
+    for buf in [&lent, &submitted[0]] {
+        assert_eq!((0..10).map(|block| buf.block(block)[0]).collect::<Vec<_>>(), expected);
     }
 }
 

@@ -73,8 +73,9 @@ pub(crate) trait Channel {
     fn begin(&mut self, movement: Movement, tag: u16, buf: AlignedBuf);
     /// Hands bytes over at once to the one who asked, where the data are apart.
     fn tell(&mut self, tag: u16, bytes: &[u8]) -> io::Result<()>;
-    /// Takes the memory of a tag back.
-    fn give_back(&mut self, tag: u16, buf: AlignedBuf);
+    /// Takes the memory of a tag back; whether it is what was taken. If not, what it holds does not reach the one who
+    /// asked.
+    fn give_back(&mut self, tag: u16, buf: AlignedBuf) -> bool;
     /// The tag's request is over: bytes, or a negative error number. `sector` is where an append went to.
     fn commit(&mut self, tag: u16, result: i32, sector: u64);
 }

@@ -167,6 +167,13 @@ mod tests {
     }
 
     #[test]
+    fn three_quarters_come_at_once_where_each_is_told_of_twice() {
+        let mut gather = Gather::new(128, true);
+        took(&mut gather, &Users { under_way: 32, at_once: 2, apart: 1 }, 100_000);
+        assert_eq!(gather.wish().requests, 24);
+    }
+
+    #[test]
     fn one_request_at_a_time_waits_seldom_and_shortly() {
         let mut gather = Gather::new(128, false);
         let all = took(&mut gather, &Users { under_way: 1, at_once: 1, apart: 1 }, 100_000);

@@ -27,13 +27,55 @@ impl Home {
         Self { blocks, pieces: Mutex::default() }
     }
 
-    /// Memory that is at home, with its first length.
+    /// Any memory that is at home, with its first length.
     pub(crate) fn take(&self) -> Option<Vec<Block>> {
-        let mut memory = self.pieces.lock().pop()?;
+        let memory = self.pieces.lock().pop()?;
+        Some(self.whole(memory))
+    }
+
+    /// The memory that begins at this block, if it is at home.
+    pub(crate) fn take_at(&self, first: *const Block) -> Option<Vec<Block>> {
+        let mut pieces = self.pieces.lock();
+        let place = pieces.iter().rposition(|memory| memory.as_ptr() == first)?;
+        let memory = pieces.swap_remove(place);
+        drop(pieces);
+        Some(self.whole(memory))
+    }
+
+    fn whole(&self, mut memory: Vec<Block>) -> Vec<Block> {
         debug_assert!(memory.capacity() >= self.blocks, "memory of another channel");
         // SAFETY: only memory with `blocks` initialised blocks gets this home (`new`). `AlignedBuf` shortens and fills
         // it and never moves it or hands it out, and bytes behind the end of a shortened vector stay as they are.
         unsafe { memory.set_len(self.blocks) };
-        Some(memory)
+        memory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use f2fs_device::AlignedBuf;
+    use f2fs_sync::{Arc, coerce};
+
+    use super::*;
+
+    #[test]
+    fn the_memory_that_was_lent_is_found_among_others() {
+        let home = Arc::new(Home::new(4));
+        let lend = |blocks: usize| {
+            let mut memory: Vec<Block> = AlignedBuf::new(4).into();
+            memory.truncate(blocks);
+            AlignedBuf::with_home(memory, coerce!(Arc::clone(&home) => dyn BufHome))
+        };
+        let (first, second) = (lend(1), lend(3));
+        let at = first.as_blocks().as_ptr();
+        assert!(home.take_at(at).is_none(), "it is lent still");
+        drop(first);
+        drop(second);
+        assert!(home.take_at(AlignedBuf::new(1).as_blocks().as_ptr()).is_none(), "of no home");
+        let found = home.take_at(at).unwrap();
+        assert_eq!((found.as_ptr(), found.len()), (at, 4));
+        assert!(home.take_at(at).is_none());
+        assert_eq!(home.take().unwrap().len(), 4);
+        assert!(home.take().is_none());
     }
 }

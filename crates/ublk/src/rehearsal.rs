@@ -128,8 +128,9 @@ impl<I: Iterator<Item = Rehearsed>> Channel for Script<I> {
         Ok(())
     }
 
-    fn give_back(&mut self, tag: u16, buf: AlignedBuf) {
+    fn give_back(&mut self, tag: u16, buf: AlignedBuf) -> bool {
         self.tags[usize::from(tag)].1 = buf;
+        true
     }
 
     fn commit(&mut self, tag: u16, _result: i32, _sector: u64) {

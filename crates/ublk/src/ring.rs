@@ -267,11 +267,15 @@ impl Channel for RingChannel<'_> {
         Ok(())
     }
 
-    fn give_back(&mut self, tag: u16, buf: AlignedBuf) {
+    fn give_back(&mut self, tag: u16, buf: AlignedBuf) -> bool {
+        let first = buf.as_blocks().as_ptr();
         drop(buf);
-        if let Some(memory) = self.home.take() {
+        let memory = self.home.take_at(first);
+        let is_its_own = memory.is_some();
+        if let Some(memory) = memory {
             self.tags[usize::from(tag)].memory = memory;
         }
+        is_its_own
     }
 
     fn commit(&mut self, tag: u16, result: i32, sector: u64) {

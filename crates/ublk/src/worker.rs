@@ -15,9 +15,10 @@
 //! in the channel if the device has nothing, until enough have come for one entry (`gather.rs`), and in the device
 //! otherwise: then a request that comes meanwhile waits for the next completion.
 //!
-//! A device that copies at once, as memory does, needs no queue. One that is a file is read and written by the channel itself, with the entries into the kernel that it makes
-//! anyway. What does not go well there is done once more by the device, which knows why. Where data are apart from the
-//! memory of a request, the channel fetches them before the device writes, and delivers them after it has read.
+//! A device that copies at once, as memory does, needs no queue. One that is a file is read and written by the channel
+//! itself, with the entries into the kernel that it makes anyway. What does not go well there is done once more by the
+//! device, which knows why. Where data are apart from the memory of a request, the channel fetches them before the
+//! device writes, and delivers them after it has read.
 //!
 //! No locks and no shared state: a worker belongs to its thread.
 
@@ -182,9 +183,7 @@ impl<'a, C: Channel> Worker<'a, C> {
                 Some(work) => self.write(tag, work, buf),
                 None => self.answer(tag, Err(errno::EIO)),
             },
-            (Movement::Read { .. }, Ok(())) if self.channel.is_apart() => {
-                self.channel.begin(Movement::Deliver, tag, buf);
-            }
+            (Movement::Read { .. }, Ok(())) => self.transferred(tag, Op::Read, buf, Ok(())),
             (Movement::Read { start }, Err(_)) => self.queue.push(Request::read(start, buf).with_tag(tag.into())),
             (Movement::Write { start }, Err(_)) => self.queue.push(Request::write(start, buf).with_tag(tag.into())),
             (_, result) => {
@@ -256,12 +255,14 @@ impl<'a, C: Channel> Worker<'a, C> {
 
     /// The device has read or written the memory.
     fn transferred(&mut self, tag: u16, op: Op, buf: AlignedBuf, result: Result<(), DeviceError>) {
-        if op == Op::Read && result.is_ok() && self.channel.is_apart() {
+        let has_data = op == Op::Read && result.is_ok();
+        if has_data && self.channel.is_apart() {
             return self.channel.begin(Movement::Deliver, tag, buf);
         }
         let bytes = buf.len() as i32;
-        self.channel.give_back(tag, buf);
-        self.answer(tag, result.map(|()| (bytes, 0)).map_err(|error| error_number(&error.kind)));
+        let is_its_own = self.channel.give_back(tag, buf);
+        let result = result.map(|()| (bytes, 0)).map_err(|error| error_number(&error.kind));
+        self.answer(tag, if has_data && !is_its_own { Err(errno::EIO) } else { result });
     }
 }
 

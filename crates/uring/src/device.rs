@@ -157,3 +157,40 @@ impl BlockDevice for UringDevice {
         if self.traffic.has_rings() { self.target().file(operation) } else { None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use f2fs_device::DeviceErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_there_for_whoever_may_transfer() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("device");
+        let device = UringDevice::create(&path, 1 << 20, OpenOptions::new().engine(Engine::Syscalls)).unwrap();
+        assert!(device.file(Operation::Read).is_none() && device.is_immediate(), "without rings it is a call");
+        drop(device);
+        let device = UringDevice::open(&path, OpenOptions::new().read_only(true)).unwrap();
+        if !device.uses_io_uring() {
+            return eprintln!("NOT RUN: the file of a device with rings: io_uring is not available");
+        }
+        assert!(device.file(Operation::Read).is_some() && device.file(Operation::Write).is_none());
+        drop(device);
+        let device = UringDevice::open(&path, OpenOptions::new()).unwrap();
+        assert!(!device.is_immediate());
+        for (operation, has_file) in [
+            (Operation::Read, true),
+            (Operation::Write, true),
+            (Operation::WriteFua, false),
+            (Operation::Discard, false),
+            (Operation::Flush, false),
+        ] {
+            assert_eq!(device.file(operation).is_some(), has_file, "{operation}");
+        }
+        // As a durable write that fails does it.
+        device.target().failed(&Request::write_fua(0, AlignedBuf::new(1)), DeviceErrorKind::from_errno(5));
+        assert!(device.file(Operation::Write).is_none(), "a poisoned device takes no writes");
+        assert!(device.file(Operation::Read).is_some());
+    }
+}

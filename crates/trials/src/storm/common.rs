@@ -5,7 +5,7 @@
 use f2fs_files::{FileSystem, FsError};
 use f2fs_sync::atomic::Ordering;
 
-use super::contents::{stamp, told};
+use super::contents::told;
 use super::hands::Hands;
 use super::promise::{Known, UNIT};
 use super::world::World;
@@ -44,20 +44,13 @@ impl Stripes {
     }
 }
 
-/// What a thread knows of the file, and how it gets at it.
-pub(super) struct Share {
-    pub(super) known: Known,
-    thread: u64,
-}
-
-impl Share {
-    pub(super) fn new(world: &World, thread: u64) -> Share {
-        let mut known = Known::new(world.common(), COMMON.to_owned());
-        known.size.made(world.stripes.bytes());
-        known.synced();
-        known.share = Some((world.stripes, thread));
-        Share { known, thread }
-    }
+/// What a thread knows of the file, with a handle of its own.
+pub(super) fn share(world: &World, thread: u64) -> Known {
+    let mut known = Known::new(world.common(), COMMON.to_owned());
+    known.size.made(world.stripes.bytes());
+    known.synced();
+    known.share = Some((world.stripes, thread));
+    known
 }
 
 impl Hands<'_> {
@@ -67,12 +60,12 @@ impl Hands<'_> {
         let stripe = self.random.below_u64(STRIPES);
         let from = self.random.below_u64(stripes.units);
         let count = 1 + self.random.below_u64(stripes.units - from);
-        let first = stripes.first(self.share.thread, stripe) + from;
+        let first = stripes.first(self.number, stripe) + from;
         match self.random.below(10) {
             0..6 => self.write_in_common(first, count),
             6 => self.empty_in_common(first, count),
             7 => self.read_in_common(first, count),
-            _ => self.sync_common(),
+            _ => self.sync(None),
         }
     }
 
@@ -81,7 +74,7 @@ impl Hands<'_> {
         let stamp = self.storm.stamp.fetch_add(1, Ordering::Relaxed) + 1;
         let value = |unit: u64| stamp << 24 | unit;
         let data: Vec<u8> = (first..first + count).flat_map(|unit| value(unit).to_le_bytes().repeat(64)).collect();
-        let known = &mut self.share.known;
+        let known = &mut self.share;
         (first..first + count).for_each(|unit| known.unit_mut(unit).asked(value(unit)));
         known.sync_began |= durable;
         let Some(file) = &known.handle else { return Ok(()) };
@@ -106,7 +99,7 @@ impl Hands<'_> {
     /// A hole, or zeros.
     fn empty_in_common(&mut self, first: u64, count: u64) -> Result<(), FsError> {
         let hole = self.random.chance(2);
-        let known = &mut self.share.known;
+        let known = &mut self.share;
         (first..first + count).for_each(|unit| known.unit_mut(unit).asked(0));
         let Some(file) = &known.handle else { return Ok(()) };
         let (offset, len) = (first * UNIT, count * UNIT);
@@ -120,33 +113,15 @@ impl Hands<'_> {
 
     fn read_in_common(&mut self, first: u64, count: u64) -> Result<(), FsError> {
         let mut bytes = vec![0x55; (count * UNIT) as usize];
-        let known = &self.share.known;
+        let known = &self.share;
         let Some(file) = &known.handle else { return Ok(()) };
         let read = file.read_at(&mut bytes, first * UNIT)?;
         if read != bytes.len() {
             self.storm.wrong(format!("{read} of {} bytes of {COMMON}: {}", bytes.len(), known.story()));
         }
-        for (unit, found) in (first..).zip(bytes[..read].chunks_exact(UNIT as usize)) {
-            let found = stamp(found);
-            if !found.is_some_and(|stamp| known.unit(unit).is(&stamp)) {
-                let wanted = known.unit(unit);
-                self.storm.wrong(format!("{COMMON}: {found:x?} in unit {unit}, not {wanted:x?}: {}", known.story()));
-                break;
-            }
+        if let Some(wrong) = known.contradiction(first, &bytes[..read]) {
+            self.storm.wrong(wrong);
         }
         Ok(())
-    }
-
-    fn sync_common(&mut self) -> Result<(), FsError> {
-        let known = &mut self.share.known;
-        known.sync_began = true;
-        let Some(file) = &known.handle else { return Ok(()) };
-        let result = file.sync_all();
-        known.tell(format!("sync: {:?}", result.as_ref().err().map(ToString::to_string)));
-        if result.is_ok() {
-            self.storm.syncs.fetch_add(1, Ordering::Relaxed);
-            known.synced();
-        }
-        result
     }
 }

@@ -170,17 +170,8 @@ impl Hands<'_> {
         if read as u64 != wanted {
             self.storm.wrong(format!("{}: {read} bytes read at {offset} of {size}: {}", file.ino, file.story()));
         }
-        for (unit, found) in (first..).zip(asked[..read].chunks_exact(UNIT as usize)) {
-            if !stamp(found).is_some_and(|stamp| file.unit(unit).is(&stamp)) {
-                let wanted = file.unit(unit);
-                let found = stamp(found);
-                self.storm.wrong(format!(
-                    "a reader of {} finds {found:x?} in unit {unit}, not {wanted:x?}: {}",
-                    file.ino,
-                    file.story()
-                ));
-                break;
-            }
+        if let Some(wrong) = file.contradiction(first, &asked[..read]) {
+            self.storm.wrong(wrong);
         }
         Ok(())
     }
@@ -192,11 +183,4 @@ pub(super) fn told(result: Result<usize, FsError>) -> (usize, Result<(), FsError
         Ok(wrote) => (wrote, Ok(())),
         Err(error) => (0, Err(error)),
     }
-}
-
-/// Who wrote a unit; `None` if several did.
-pub(super) fn stamp(unit: &[u8]) -> Option<u64> {
-    let (words, _) = unit.as_chunks::<8>();
-    let first = words.first()?;
-    words.iter().all(|word| word == first).then(|| u64::from_le_bytes(*first))
 }

@@ -6,7 +6,7 @@ use f2fs_sync::atomic::Ordering;
 use std::collections::BTreeSet;
 
 use super::Storm;
-use super::common::Share;
+use super::common;
 use super::promise::Known;
 use super::world::{OWN, SHARED};
 
@@ -20,11 +20,11 @@ const PATIENCE: u32 = 40;
 
 pub(super) struct Hands<'a> {
     pub(super) storm: &'a Storm,
-    number: u64,
+    pub(super) number: u64,
     pub(super) random: Random,
     pub(super) files: Vec<Known>,
     /// Its part of the file that all threads write.
-    pub(super) share: Share,
+    pub(super) share: Known,
     /// Files that are not used any more.
     gone: Vec<Known>,
     names: u64,
@@ -33,7 +33,7 @@ pub(super) struct Hands<'a> {
 impl<'a> Hands<'a> {
     pub(super) fn new(storm: &'a Storm, seed: u64, number: u64) -> Hands<'a> {
         let random = Random::new(seed.wrapping_mul(1000) + number);
-        let share = Share::new(&storm.world, number);
+        let share = common::share(&storm.world, number);
         Hands { storm, number, random, files: Vec::new(), share, gone: Vec::new(), names: 0 }
     }
 
@@ -49,7 +49,7 @@ impl<'a> Hands<'a> {
             }
         }
         self.files.append(&mut self.gone);
-        self.files.push(self.share.known);
+        self.files.push(self.share);
         self.files
     }
 
@@ -69,7 +69,7 @@ impl<'a> Hands<'a> {
             54..62 => self.rename(at),
             62..66 => self.rename_over(at),
             66..70 => self.remove(at),
-            70..80 => self.sync(at),
+            70..80 => self.sync(Some(at)),
             80 => self.everything_is_written(),
             81..83 => self.sync_directory(),
             83..86 => self.open_again(at),
@@ -159,22 +159,17 @@ impl<'a> Hands<'a> {
         self.gone.push(file);
     }
 
-    fn sync(&mut self, at: usize) -> Result<(), FsError> {
-        let file = &mut self.files[at];
-        file.sync_began = true;
-        let Some(handle) = &file.handle else { return Ok(()) };
-        let result = handle.sync_all();
-        file.tell(format!("sync: {:?}", result.as_ref().err().map(ToString::to_string)));
-        if result.is_ok() {
-            self.storm.syncs.fetch_add(1, Ordering::Relaxed);
-            file.synced();
-        }
-        result
+    /// Makes a file durable, or with none named the one that all threads write.
+    pub(super) fn sync(&mut self, at: Option<usize>) -> Result<(), FsError> {
+        let known = at.map_or(&mut self.share, |at| &mut self.files[at]);
+        let synced = known.sync()?;
+        self.storm.syncs.fetch_add(synced.into(), Ordering::Relaxed);
+        Ok(())
     }
 
     /// A checkpoint, or a cleaning, which writes several.
     fn everything_is_written(&mut self) -> Result<(), FsError> {
-        let mut all: Vec<&mut Known> = self.files.iter_mut().chain([&mut self.share.known]).collect();
+        let mut all: Vec<&mut Known> = self.files.iter_mut().chain([&mut self.share]).collect();
         all.iter_mut().for_each(|file| file.sync_began = true);
         if self.random.chance(3) {
             return self.storm.world.fs.clean().map(drop);

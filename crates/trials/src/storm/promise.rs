@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use f2fs_files::File;
+use f2fs_files::{File, FsError};
 use f2fs_format::Nid;
 
 use super::common::Stripes;
@@ -11,6 +11,13 @@ use super::common::Stripes;
 pub(super) const UNIT: u64 = 512;
 /// Operations that a file remembers, for who looks for what went wrong.
 const STORY: usize = 40;
+
+/// Who wrote a unit; `None` if several did.
+pub(super) fn stamp(unit: &[u8]) -> Option<u64> {
+    let (words, _) = unit.as_chunks::<8>();
+    let first = words.first()?;
+    words.iter().all(|word| word == first).then(|| u64::from_le_bytes(*first))
+}
 
 /// A value that is one of several: to a reader, and after a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,6 +162,26 @@ impl Known {
         const PER_BLOCK: u64 = f2fs_device::BLOCK_SIZE as u64 / UNIT;
         let first = unit - unit % PER_BLOCK;
         (first..first + PER_BLOCK).any(|unit| self.unit(unit).is_open())
+    }
+
+    /// Makes it durable; whether that was tried.
+    pub(super) fn sync(&mut self) -> Result<bool, FsError> {
+        self.sync_began = true;
+        let Some(handle) = &self.handle else { return Ok(false) };
+        let result = handle.sync_all();
+        self.tell(format!("sync: {:?}", result.as_ref().err().map(ToString::to_string)));
+        result?;
+        self.synced();
+        Ok(true)
+    }
+
+    /// The first of these units, which a reader found, that is not as it must be: in words.
+    pub(super) fn contradiction(&self, first: u64, bytes: &[u8]) -> Option<String> {
+        let mut units = (first..).zip(bytes.chunks_exact(UNIT as usize).map(stamp));
+        let is_right = |unit, found: Option<u64>| found.is_some_and(|stamp| self.unit(unit).is(&stamp));
+        let (unit, found) = units.find(|&(unit, found)| !is_right(unit, found))?;
+        let wanted = self.unit(unit);
+        Some(format!("a reader of {} finds {found:x?} in unit {unit}, not {wanted:x?}: {}", self.ino, self.story()))
     }
 
     /// Everything of it is durable.

@@ -9,8 +9,7 @@ use f2fs_device::MemoryDevice;
 use f2fs_files::{FileKind, FileSystem, FsError, JournalOptions};
 use f2fs_journal::DeviceMedium;
 
-use super::contents::stamp;
-use super::promise::{Known, UNIT};
+use super::promise::{Known, UNIT, stamp};
 use super::world::{Left, World};
 
 /// Units of a file that are named when they are wrong.

@@ -143,7 +143,8 @@ fn a_file_is_read_and_written_with_the_entries_that_are_made_anyway() {
         assert_eq!(device.own.load(Ordering::Relaxed), 0, "the device had nothing to do");
         let most = 300 * if is_apart { 3 } else { 2 } / u64::from(DEPTH) + 8;
         assert!(wrote.entries <= most && read.entries <= most, "{wrote:?} {read:?}");
-        assert_eq!(one(&backend, request(op::WRITE | op::FUA, 0, 8), &[5; 4096]).1, 4096);
+        let durable = (request(op::WRITE | op::FUA, 0, 8), vec![5; 4096]);
+        assert_eq!(run_on(fake(), &backend, vec![durable]).1.failed, 0);
         assert_eq!(device.own.load(Ordering::Relaxed), 1, "what is to be durable is the device's");
     }
 }
@@ -155,6 +156,17 @@ fn what_does_not_go_by_the_file_the_device_does() {
         let fake = || Fake { file: Some(device.blocks.clone()), fails, ..Fake::default() };
         all_are_right(&Backend::Plain(device.clone()), fake);
         assert!(device.own.load(Ordering::Relaxed) > 80, "{fails}");
+    }
+}
+
+#[test]
+fn what_is_read_to_other_memory_is_no_answer() {
+    let (writes, reads) = writes_and_reads();
+    for (is_apart, requests, failed) in
+        [(false, writes.clone(), 0), (false, reads.clone(), 300), (true, writes, 0), (true, reads, 0)]
+    {
+        let fake = Fake { is_apart, strangers: true, ..Fake::default() };
+        assert_eq!(run_on(fake, &memory(), requests).1.failed, failed, "{is_apart}");
     }
 }
 

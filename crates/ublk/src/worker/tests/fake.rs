@@ -35,6 +35,8 @@ pub(super) struct Fake {
     /// How many movements there were, and after how many each one fails.
     pub(super) moved: usize,
     pub(super) fails: usize,
+    /// The device gives back other memory than it got.
+    pub(super) strangers: bool,
 }
 
 impl Fake {
@@ -110,12 +112,13 @@ impl Channel for &mut Fake {
         Ok(())
     }
 
-    fn give_back(&mut self, tag: u16, buf: AlignedBuf) {
+    fn give_back(&mut self, tag: u16, buf: AlignedBuf) -> bool {
         // As the driver, which copies from here at the commit.
         let (descriptor, data) = self.tags.get_mut(&tag).expect("a tag with a request");
         if !self.is_apart && descriptor.op_flags & 0xff == op::READ {
             *data = buf.as_bytes().to_vec();
         }
+        !self.strangers
     }
 
     fn commit(&mut self, tag: u16, result: i32, sector: u64) {
