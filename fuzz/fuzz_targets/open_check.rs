@@ -6,6 +6,6 @@ use f2fs_fuzz::{Input, harness};
 libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("open_check"), |data: &[u8]| {
     if let Some(input) = Input::decode(data) {
         let base = input.usual();
-        harness::open_and_check(&input.device(base));
+        let _ = harness::open_and_check(&input.device(base));
     }
 });

@@ -63,7 +63,7 @@ const COPY_NODES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The file system of an image.
 pub(crate) fn open(image: &Path, access: Access) -> Result<FileSystem, CliError> {
-    open_with(image, access, medium::journal(access)?)
+    open_with(image, access, medium::journal(image, access)?)
 }
 
 /// The file system of an image that is mounted, with these options of its volume and this clock.
@@ -74,7 +74,7 @@ pub(crate) fn open_to_mount(
     clock: fn() -> Time,
 ) -> Result<FileSystem, CliError> {
     let options = Options::new().volume(volume).clock(clock);
-    open_on(image, access, &device(image, access)?, options, medium::journal(access)?)
+    open_on(image, access, &device(image, access)?, options, medium::journal(image, access)?)
 }
 
 /// The same with this journal, whatever the command line says.
@@ -89,7 +89,7 @@ pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<FileSystem, C
     let device = medium::open_to_copy(image, access)?;
     let volume = VolumeOptions::new().node_cache(COPY_NODES).dirty_nodes(2 * COPY_NODES.get() as u64);
     let caches = Options::new().volume(volume).inode_cache(COPY_NODES).dentry_cache(COPY_NODES);
-    open_on(image, access, &device, caches.address_cache(4 << 20).lock_memory(4 << 20), medium::journal(access)?)
+    open_on(image, access, &device, caches.address_cache(4 << 20).lock_memory(4 << 20), medium::journal(image, access)?)
 }
 
 /// The identity of the journal that a volume was left with by a crash: files were synced into it. `None` also where the

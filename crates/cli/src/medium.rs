@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,7 @@ use f2fs::format::feature::Features;
 use f2fs::format::superblock::{MAGIC, SuperBlock};
 use f2fs::journal::{DeviceMedium, RegionMedium, SharedMedium};
 use f2fs::pmem::{MappedRegion, PmemDevice};
-use f2fs::uring::{Direct, Engine, NvmeDevice, OpenError, OpenOptions, UringDevice};
+use f2fs::uring::{Direct, Engine, Holder, NvmeDevice, OpenError, OpenOptions, UringDevice};
 use f2fs::volume::devices::{DevicesError, assemble};
 use f2fs_workload::shell::Quoted;
 
@@ -46,9 +46,12 @@ pub(crate) fn choose(pmem: bool, others: &[PathBuf], journal: &JournalChoice, pa
     let _ = CHOICE.set(Choice { pmem, others: others.to_vec(), journal: journal.clone(), page_cache });
 }
 
-/// The journal that the command line names, if the image is opened as a file system.
-pub(crate) fn journal(access: Access) -> Result<Option<JournalOptions>, CliError> {
+/// The journal that the command line names, if this image is opened as a file system.
+pub(crate) fn journal(image: &Path, access: Access) -> Result<Option<JournalOptions>, CliError> {
     let Some(path) = journal_path() else { return Ok(None) };
+    if is_same(image, path) {
+        return Err(CliError::at(path, "is the image itself, and cannot be its journal"));
+    }
     let medium = journal_at(path, access != Access::Write)?;
     Ok(Some(JournalOptions::new(medium, choice().journal.journal_mode.into())))
 }
@@ -214,8 +217,18 @@ fn cannot_map(error: &f2fs::pmem::OpenError) -> CliError {
                  (/dev/dax*)"
             ),
         ),
+        f2fs::pmem::OpenError::AlreadyOpen { path } => match Holder::of(path) {
+            Some(holder) => CliError::at(path, format_args!("in use by {holder}")),
+            None => CliError::new(error),
+        },
         other => CliError::new(other),
     }
+}
+
+/// Whether both paths lead to one file.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 
 /// The device below an image.

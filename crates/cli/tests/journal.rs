@@ -274,13 +274,36 @@ fn nothing_is_overwritten_by_a_journal_that_is_made_or_missing() {
     ok(&mut command(["mkdir", disk, "/kept"]));
     let missing = place.path("missing");
     for (journal, why) in
-        [(text(&missing), "no such file"), (text(image.parent().unwrap()), "directory"), (disk, "in use")]
+        [(text(&missing), "no such file"), (text(image.parent().unwrap()), "directory"), (disk, "image itself")]
     {
         let mut bench = command(["bench", "varmail", "--image", disk, "--force", "--seconds", "1"]);
         fail(bench.args(["--journal", journal]), 1, why);
         assert_eq!(ok(&mut command(["ls", disk])), "kept\n");
     }
     fail(&mut command(["bench", "varmail", "--directory", disk, "--journal", path]), 2, "no --journal");
+    fail(&mut command(["journal", "create", "--size", "18446744073709551615", text(&missing), disk]), 2, "is the most");
+    fail(&mut command(["journal", "create", "-f", disk, disk]), 1, "image itself");
+    assert!(!missing.exists());
+}
+
+/// Who has a journal is said, and what is wrong with one is said once.
+#[test]
+fn who_uses_a_journal_and_whose_it_is_is_said() {
+    let place = Place::new();
+    let (image, other, journal) = (place.path("disk.img"), place.path("other.img"), place.path("journal"));
+    let (disk, path) = (text(&image), text(&journal));
+    for image in [&image, &other] {
+        ok(&mut command(["format", "--size", "64M", text(image)]));
+    }
+    ok(&mut command(["journal", "create", "--size", "1M", path, disk]));
+    let used = MappedRegion::open(&journal, Default::default()).unwrap();
+    let holder = format!("in use by process {}", std::process::id());
+    fail(&mut command(["ls", "--journal", path, disk]), 1, &holder);
+    fail(&mut command(["check", "--journal", path, disk]), 8, &holder);
+    drop(used);
+    let output = command(["check", "--journal", path, text(&other)]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.code() == Some(4) && said.matches("journal:").count() == 1, "{said}");
 }
 
 /// A journal that lay on a block device is in a file by now: it can be looked at.

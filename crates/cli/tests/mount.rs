@@ -216,6 +216,14 @@ fn lists_of_access_are_inherited_and_follow_the_mode() {
     assert_eq!(len, list.len());
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     rustix::fs::getxattr(&file, "system.posix_acl_access", &mut value).unwrap();
+    // An empty list, and none where there is none, as tar asks for both.
+    for name in ["system.posix_acl_default", "system.posix_acl_access"] {
+        for _ in 0..2 {
+            rustix::fs::setxattr(&dir, name, &2u32.to_le_bytes(), XattrFlags::empty()).unwrap();
+            rustix::fs::removexattr(&dir, name).unwrap();
+        }
+        assert!(rustix::fs::getxattr(&dir, name, &mut value).is_err());
+    }
     assert_eq!(value[4 + 3 * 8 + 2], 0, "the mask follows the mode");
     mounted.judge();
 }

@@ -382,3 +382,12 @@ fn several_sources_go_into_a_directory() {
     fail(&mut f2fs("put", &image, &[&a]), 2, "");
     f2fs_oracle::assert_clean(&image);
 }
+
+#[test]
+fn an_image_is_not_copied_into_itself() {
+    let place = Place::new();
+    let image = formatted(&place);
+    let own = image.to_str().unwrap();
+    fail(&mut f2fs("put", &image, &[own, "/self"]), 1, "is the image itself");
+    assert_eq!(ok(&mut f2fs("ls", &image, &["/"])), "");
+}

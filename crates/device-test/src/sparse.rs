@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use f2fs_device::{
-    AlignedBuf, Block, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Operation, Request, Ticket,
+    AlignedBuf, BLOCK_SIZE, Block, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Operation, Request,
+    Ticket,
 };
 use f2fs_sync::{Mutex, MutexGuard, PlainArc};
 
@@ -30,6 +31,7 @@ impl Hasher for Spread {
 }
 
 type Blocks<B> = HashMap<u64, B, BuildHasherDefault<Spread>>;
+type Changed = Blocks<Option<Box<[u8; BLOCK_SIZE]>>>;
 
 /// A device in memory of which many copies are made, or that is larger than memory. Blocks of zeros take no memory, a
 /// copy of the device takes as much as was changed on it, and a write copies one block.
@@ -39,8 +41,9 @@ pub struct SparseDevice {
     claims: Claims,
     /// The blocks that never change, without those of zeros.
     base: PlainArc<Blocks<Block>>,
-    /// The blocks written since; `None` for a block that is zeros now.
-    changed: Mutex<Blocks<Option<Box<Block>>>>,
+    /// The blocks written since; `None` for a block that is zeros now. Not aligned: such memory takes the allocator
+    /// several times longer.
+    changed: Mutex<Changed>,
 }
 
 impl SparseDevice {
@@ -70,7 +73,7 @@ impl SparseDevice {
         let mut base = Blocks::clone(&self.base);
         for (at, block) in self.changed().iter() {
             match block {
-                Some(block) if block.0 != Block::ZERO.0 => drop(base.insert(*at, **block)),
+                Some(bytes) if **bytes != Block::ZERO.0 => drop(base.insert(*at, Block(**bytes))),
                 _ => drop(base.remove(at)),
             }
         }
@@ -110,24 +113,29 @@ impl SparseDevice {
         self.store(at, &Block(*bytes));
     }
 
-    fn changed(&self) -> MutexGuard<'_, Blocks<Option<Box<Block>>>> {
+    fn changed(&self) -> MutexGuard<'_, Changed> {
         self.changed.lock()
     }
 
     fn load(&self, at: u64, to: &mut Block) {
-        match self.changed().get(&at) {
-            Some(Some(block)) => *to = **block,
-            Some(None) => *to = Block::ZERO,
-            None => *to = self.base.get(&at).copied().unwrap_or(Block::ZERO),
+        let changed = self.changed();
+        let found = match changed.get(&at) {
+            Some(written) => written.as_deref(),
+            None => self.base.get(&at).map(|block| &block.0),
+        };
+        // Each in place: what is assigned is made on the stack first.
+        match found {
+            Some(bytes) => to.0.copy_from_slice(bytes),
+            None => to.0.fill(0),
         }
     }
 
     fn store(&self, at: u64, block: &Block) {
         let mut changed = self.changed();
         if let Some(Some(to)) = changed.get_mut(&at) {
-            **to = *block;
+            to.copy_from_slice(&block.0);
         } else if block.0 != Block::ZERO.0 {
-            changed.insert(at, Some(Box::new(*block)));
+            changed.insert(at, Some(Box::new(block.0)));
         } else if self.base.contains_key(&at) {
             changed.insert(at, None);
         }

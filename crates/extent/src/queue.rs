@@ -168,8 +168,14 @@ impl Queue {
     fn wanted(&self, number: u64) -> u64 {
         let base = number * BLOCKS_PER_WORD;
         let Some(word) = BlockRange::new(base, base + BLOCKS_PER_WORD - 1) else { return 0 };
-        let ranges = self.requests.iter().flat_map(Request::queued).filter_map(|c| c.range.intersection(word));
-        ranges.fold(0, |bits, range| bits | word::mask(range.first() - base, range.last() - base)) & QUEUED
+        let mut bits = 0;
+        for request in &self.requests {
+            // Loops, since a chain of iterators is some three times slower for a long queue.
+            for range in request.queued().filter_map(|claim| claim.range.intersection(word)) {
+                bits |= word::mask(range.first() - base, range.last() - base);
+            }
+        }
+        bits & QUEUED
     }
 
     /// Locks the queue with room for one more request in its list.

@@ -167,11 +167,13 @@ impl FileSystem {
 
     /// Writes the last checkpoint and marks the volume as cleanly closed. Handles that are still open fail from here on
     /// if they change something; a file that was opened and has no name is freed by the next open. The device can be
-    /// opened again. A handle that is still read from then on may see blocks that the next file system wrote: close
+    /// opened again; one that was opened by its path is locked until the file system and all its handles are dropped.
+    /// A handle that is still read from then on may see blocks that the next file system wrote: close
     /// when nobody reads any more.
     ///
     /// # Errors
-    /// [`FsError::Volume`]: the volume stays at its last good checkpoint.
+    /// [`FsError::Volume`]: the volume stays at its last good checkpoint. So it is with a volume that was closed before,
+    /// and stays closed.
     pub fn close(&self) -> Result<(), FsError> {
         WriteBack(&self.core).write_back_ahead();
         Attachment(&self.core).end()?;

@@ -146,6 +146,10 @@ mod tests {
         ] {
             assert_eq!(marks_of_name(&superblock, name), marks, "{}", String::from_utf8_lossy(name));
         }
+        // A damaged list: an extension without a letter is no ending, whatever stands behind the dot.
+        superblock.extension_list[0] = [0; 8];
+        assert_eq!(marks_of_name(&superblock, b"photo.\0"), 0);
+        assert_eq!(marks_of_name(&superblock, b"photo. jpg"), 0);
         superblock.extension_list[1][..2].copy_from_slice(b"*\0");
         assert_eq!(marks_of_name(&superblock, b"mail.db"), advise::COLD, "every name");
         superblock.extension_list[1] = [0; 8];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use f2fs_device::MemoryDevice;
-use f2fs_files::{File, FileSystem, Options, SetTimes, Time};
+use f2fs_files::{AllocateFlags, File, FileSystem, Options, SetTimes, Time};
 use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
 
@@ -68,4 +68,17 @@ fn a_write_changes_the_times_once_in_a_tick_or_after_a_look() {
     assert_clean(&device);
     let file = FileSystem::open(device, Options::new()).unwrap().open_file("/file").unwrap();
     assert_eq!(modified(&file), 9 * TICK + 6);
+}
+
+#[test]
+fn what_is_allocated_changes_the_times_also_where_nothing_was_missing() {
+    let device: Arc<MemoryDevice> = formatted(64, &FormatOptions::default());
+    let fs = FileSystem::open(device, Options::new().clock(clock)).unwrap();
+    let file = fs.create_file("/file", 0o644).unwrap();
+    for now in [100 * TICK, 200 * TICK] {
+        NOW.store(now, Relaxed);
+        file.allocate(0, 10 * BLOCK as u64, AllocateFlags::NONE).unwrap();
+        let about = file.metadata().unwrap();
+        assert_eq!((about.modified, about.changed), (clock(), clock()));
+    }
 }

@@ -176,6 +176,29 @@ fn a_synced_one_outlives_a_crash_under_its_name() {
     }
 }
 
+/// Its first name may be in another directory than the one that it was made in: there it is behind a crash.
+#[test]
+fn a_synced_one_is_found_in_the_directory_that_it_got_its_name_in() {
+    for listed in [false, true] {
+        let (device, fs) = new();
+        fs.create_dir("/d", 0o755).unwrap();
+        fs.checkpoint().unwrap();
+        let made = unnamed(&fs, 2, 30_000);
+        if listed {
+            fs.checkpoint().unwrap();
+        }
+        fs.root().unwrap().lookup("d").unwrap().link("b", &made).unwrap();
+        made.sync_all().unwrap();
+        drop(made);
+        let image = crashed(fs, &device);
+        let fs = FileSystem::open(image.clone(), Options::new()).unwrap();
+        assert_eq!(read(&fs, "/d/b"), content(2, 30_000), "{listed}");
+        assert!(!fs.exists("/b").unwrap());
+        fs.close().unwrap();
+        assert_clean(&image);
+    }
+}
+
 /// It has a name that is not durable, and another file is synced: then nothing of it is there, and no harm is done.
 #[test]
 fn one_that_was_not_synced_is_gone_behind_a_crash() {

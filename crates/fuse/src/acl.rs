@@ -25,6 +25,16 @@ fn with(entry: &mut [u8], change: impl FnOnce(u16) -> u16) {
     entry[2..4].copy_from_slice(&change(now).to_le_bytes());
 }
 
+/// Whether an attribute of this name is a list.
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    name == ACCESS || name == DEFAULT
+}
+
+/// Whether a list has no entry, and means that there is none.
+pub(crate) fn is_empty(list: &[u8]) -> Result<bool, FsError> {
+    Ok(entries(list)?.next().is_none())
+}
+
 fn entries(list: &[u8]) -> Result<impl Iterator<Item = &[u8]>, FsError> {
     match list.get(HEADER..) {
         Some(entries) if entries.len() % ENTRY == 0 => Ok(entries.chunks_exact(ENTRY)),

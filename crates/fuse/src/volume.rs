@@ -417,6 +417,9 @@ impl Mounted {
         value: &[u8],
         mode: SetMode,
     ) -> Result<(), FsError> {
+        if acl::is_name(name) && acl::is_empty(value)? {
+            return self.remove_xattr(number, name);
+        }
         let known = self.get(number)?;
         if name != acl::ACCESS {
             return known.inode.set_xattr(name, value, mode);
@@ -439,8 +442,13 @@ impl Mounted {
         known.inode.set_attributes(&SetAttributes::default().permissions(Some(permissions)))
     }
 
+    /// Removes an attribute. Without an access control list there is nothing to remove, and that is no error: the
+    /// kernel asks so for an empty one, and tar does so for each directory that has none.
     pub(crate) fn remove_xattr(&self, number: u64, name: &[u8]) -> Result<(), FsError> {
-        self.get(number)?.inode.remove_xattr(name)
+        match self.get(number)?.inode.remove_xattr(name) {
+            Err(FsError::NoAttribute) if acl::is_name(name) => Ok(()),
+            done => done,
+        }
     }
 }
 

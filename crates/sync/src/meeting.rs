@@ -3,8 +3,8 @@
 //!
 //! On a busy machine two threads with operations of some microseconds take turns, and hardly ever are in two of them at
 //! once. So a thread that takes part in a [`two`] passes a number of locks that the input gives, then waits until the
-//! other one passed so many more, and so on. It never waits for one that waits, is blocked by a lock, or is over; so
-//! nothing hangs that would not hang without it.
+//! other one passed so many more, and so on. It never waits for one that waits, is blocked by a lock or a condition variable, or
+//! is over; so nothing hangs that would not hang without it.
 //!
 //! Only the builds of the fuzz targets have it (`cfg(fuzzing)`, which `cargo xtask fuzz` and cargo-fuzz set). There the
 //! locks are `parking_lot`'s with such a point in front. For a thread that takes no part, the point is a look at an
@@ -12,6 +12,10 @@
 //!
 //! Locking rules: none. Each side has atomics that it alone writes, and the other side reads; the waiting side is
 //! parked, and looks again when it is woken or [`LIMIT`] is over.
+
+mod condvar;
+
+pub use condvar::Condvar;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -42,7 +46,7 @@ struct Side {
     passed: AtomicUsize,
     /// It waits until the other one has passed so many.
     waits_for: AtomicUsize,
-    /// It waits for a lock, or has ended.
+    /// It waits for a lock or to be woken, or has ended.
     stands: AtomicBool,
 }
 
@@ -182,6 +186,11 @@ fn take<T>(now: impl FnOnce() -> Option<T>, wait: impl FnOnce() -> T) -> T {
     if let Some(taken) = now() {
         return taken;
     }
+    standing(wait)
+}
+
+/// Waits for what another thread does, and the other one of the meeting is told.
+fn standing<T>(wait: impl FnOnce() -> T) -> T {
     let takes_part = MEETINGS.load(Ordering::Relaxed) != 0;
     if takes_part {
         with_place(|place| place.stand(true));

@@ -1,10 +1,10 @@
 //! The production half: `parking_lot` locks and the standard atomics.
 
 #[cfg(fuzzing)]
-pub use crate::meeting::{Mutex, RwLock};
-pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult};
+pub use crate::meeting::{Condvar, Mutex, RwLock};
 #[cfg(not(fuzzing))]
-pub use parking_lot::{Mutex, RwLock};
+pub use parking_lot::{Condvar, Mutex, RwLock};
+pub use parking_lot::{MutexGuard, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult};
 pub use std::sync::OnceLock;
 pub use std::thread_local;
 

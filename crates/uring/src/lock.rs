@@ -43,6 +43,14 @@ pub struct Holder {
     pub command: Option<String>,
 }
 
+impl Holder {
+    /// Who has locked the file or device at a path, as far as this process may know: nobody in another PID namespace.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Holder> {
+        living(holders(path))
+    }
+}
+
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.command {
@@ -110,12 +118,17 @@ pub(crate) fn until_free<T>(
             None => patience,
         };
         if begun.elapsed() >= waits {
-            let living = holders.iter().position(|holder| holder.command.is_some()).unwrap_or(0);
-            return Err(OpenError::AlreadyOpen { path: path.into(), holder: holders.into_iter().nth(living) });
+            return Err(OpenError::AlreadyOpen { path: path.into(), holder: living(holders) });
         }
         thread::sleep(pause);
         pause = (pause * 2).min(longest);
     }
+}
+
+/// The one that still runs, or else the first.
+fn living(holders: Vec<Holder>) -> Option<Holder> {
+    let living = holders.iter().position(|holder| holder.command.is_some()).unwrap_or(0);
+    holders.into_iter().nth(living)
 }
 
 /// The processes that have locked a file, as far as this process may know: none in other PID namespaces.

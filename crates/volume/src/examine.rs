@@ -186,6 +186,15 @@ mod tests {
         device.write_slice(512, &[0; 4096]).unwrap();
         let found = examine(&device);
         assert!(found.packs[0].problem.is_some() && found.superblocks[0].problem.is_none());
+
+        // It is that of another checkpoint: the pack was not written to its end.
+        let device = volume();
+        let mut last = CheckpointBlock::read(&read(&device, 512 + total - 1).unwrap());
+        last.header.checkpoint_ver = (last.header.checkpoint_ver.get() + 1).into();
+        last.seal();
+        device.write_slice(512 + total - 1, last.as_block()).unwrap();
+        let problem = examine(&device).packs[0].problem.as_ref().unwrap().to_string();
+        assert!(problem.contains("end of the pack"), "{problem}");
     }
 
     #[test]

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
-use f2fs_device::{AlignedBuf, MemoryDevice};
+use f2fs_device::{AlignedBuf, BlockDevice, MemoryDevice};
+use f2fs_format::checkpoint::{CheckpointBlock, flags};
 use f2fs_format::node::XATTR_NODE_OFFSET;
+use f2fs_format::summary::SummaryBlock;
 use f2fs_format::{BlockAddr, LogType, Nid};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::tree::Slot;
@@ -168,4 +170,59 @@ fn a_flight_without_an_end_is_told() {
     let slot = Slot { node, index: 0 };
     let data = AlignedBuf::from_bytes(&[1; 4096]);
     drop(Flight::begin_blocks(&op, LogType::WarmData, [slot].into_iter(), data, 1).unwrap());
+}
+
+/// Changes both checkpoint blocks of the pack that counts.
+fn patch_checkpoint(device: &MemoryDevice, change: impl Fn(&mut CheckpointBlock)) {
+    let found = f2fs_volume::examine(device);
+    let pack = found
+        .packs
+        .iter()
+        .filter(|pack| pack.problem.is_none())
+        .max_by_key(|pack| pack.raw.map_or(0, |header| header.checkpoint_ver.get()));
+    let pack = pack.unwrap();
+    let total = u64::from(pack.raw.unwrap().cp_pack_total_block_count.get());
+    for block in [pack.block, pack.block + total - 1] {
+        let mut checkpoint = CheckpointBlock::read(device.read(block, 1).unwrap().block(0));
+        change(&mut checkpoint);
+        checkpoint.seal();
+        device.write_slice(block, checkpoint.as_block()).unwrap();
+    }
+}
+
+#[test]
+fn a_volume_whose_checkpoints_are_switched_off_is_read_and_not_written() {
+    let device = fresh();
+    patch_checkpoint(&device, |checkpoint| {
+        checkpoint.header.ckpt_flags = (checkpoint.header.ckpt_flags.get() | flags::DISABLED).into();
+    });
+    let refused = Volume::open(device.clone(), &VolumeOptions::new()).unwrap_err();
+    assert!(matches!(refused, VolumeError::CheckpointDisabled), "{refused}");
+    Volume::open(device, &VolumeOptions::new().read_only(true)).unwrap();
+}
+
+#[test]
+fn what_was_written_in_all_lives_is_counted() {
+    let device = fresh();
+    let written = || {
+        let found = f2fs_volume::examine(&*device);
+        let packs = found.packs.iter().filter_map(|pack| Some((pack.block, pack.raw?)));
+        let (block, header) = packs.max_by_key(|(_, header)| header.checkpoint_ver.get()).unwrap();
+        // The summaries of the node logs are in a pack of an unmount, in front of its last block.
+        let hot_node = block + u64::from(header.cp_pack_total_block_count.get()) - 4;
+        SummaryBlock::read(device.read(hot_node, 1).unwrap().block(0)).journal.kbytes_written()
+    };
+    let mut before = written();
+    for _ in 0..3 {
+        let volume = open(&device);
+        {
+            let op = volume.begin().unwrap();
+            volume.nodes().create(&op, INODE).unwrap();
+        }
+        volume.checkpoints().write(Reason::Unmount).unwrap();
+        drop(volume);
+        let now = written();
+        assert!(now >= before + 4, "{before} KiB, then {now}");
+        before = now;
+    }
 }

@@ -49,6 +49,10 @@ const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 /// Seconds after which one input counts as a hang, MiB of memory that a target may take; and all lengths from the
 /// beginning.
 const LIMITS: [&str; 4] = ["-timeout=120", "-rss_limit_mb=4096", "-len_control=0", "-print_final_stats=1"];
+/// Inputs to change are drawn by their age, not by how rare what they reach is. For thousands of inputs that reach tens
+/// of thousands of features, keeping count of that took 39 % of the time of `use_corrupt`, which reached 1 % less code
+/// without, after as many inputs. The quick targets keep it: `extent` reached 2 % less code.
+const BY_AGE: &str = "-entropic=0";
 /// How libFuzzer says how many inputs it tried.
 const EXECUTED: &str = "stat::number_of_executed_units:";
 
@@ -170,6 +174,9 @@ fn fuzz_one(fuzz: &Path, Built { target, program }: &Built, args: &Args) -> Resu
         .arg(limit)
         .arg(format!("-max_len={}", longest(target)))
         .args(LIMITS);
+    if !matches!(*target, "parsers" | "extent" | "zones" | "journal") {
+        command.arg(BY_AGE);
+    }
     if *target == "command" {
         // The target's output and its reports of damage are read by nobody. libFuzzer keeps its own output.
         command.arg("-close_fd_mask=3");

@@ -53,7 +53,7 @@ enum Command {
     Loom(loom::Args),
     /// Run larger scenarios under random schedules (shuttle), and the mutants that they must find.
     Shuttle(shuttle::Args),
-    /// Put faults into the sources with `cargo-mutants`, and list those that no test notices.
+    /// Put faults of all kinds into the sources, all in one build, and list those that no test notices.
     Mutants(mutants::Args),
     /// Count the cache lines that operations write.
     Counting(counting::Args),

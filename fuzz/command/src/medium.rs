@@ -30,8 +30,13 @@ pub(crate) fn device(_: &Path, _: Access) -> Result<Arc<dyn BlockDevice>, CliErr
 pub(crate) fn choose(_pmem: bool, _devices: &[PathBuf], _journal: &JournalChoice, _page_cache: Option<u64>) {}
 
 /// There is none.
-pub(crate) fn journal(_: Access) -> Result<Option<JournalOptions>, CliError> {
+pub(crate) fn journal(_: &Path, _: Access) -> Result<Option<JournalOptions>, CliError> {
     Ok(None)
+}
+
+/// Nothing outside is the image.
+pub(crate) fn is_same(_one: &Path, _other: &Path) -> bool {
+    false
 }
 
 pub(crate) fn journal_path() -> Option<&'static Path> {

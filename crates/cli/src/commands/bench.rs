@@ -61,6 +61,14 @@ enum Target {
 }
 
 impl Target {
+    /// Where it lies; memory lies nowhere.
+    fn path(&self) -> &Path {
+        match self {
+            Target::Memory(_) => Path::new(""),
+            Target::Image(path) => path,
+        }
+    }
+
     /// # Errors
     /// If the image holds something and `--force` is not given, or is missing and its size is not given.
     fn new(args: &TargetArgs) -> Result<Target, CliError> {

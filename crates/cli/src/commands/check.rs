@@ -59,7 +59,7 @@ fn not_checked(as_json: bool, error: &CliError) -> Result<ExitCode, CliError> {
 
 fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
     // Whether there is a journal at all is known before the volume is read.
-    let journal = medium::journal(Access::Read)?;
+    let journal = medium::journal(image, Access::Read)?;
     let report = examine(image)?;
     let left = if journal.is_none() { journal_left(image) } else { None };
     let journal = journal.map(|journal| judge_journal(image, journal));
@@ -99,7 +99,8 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
                 more => writeln!(out, "and {more} more"),
             })
             .and_then(|()| match journal.and_then(|verdict| verdict.trouble) {
-                Some(trouble) => writeln!(out, "journal: {trouble}"),
+                // Some say that they are about the journal behind the image's name.
+                Some(trouble) => writeln!(out, "journal: {}", trouble.replacen(": journal: ", ": ", 1)),
                 None => Ok(()),
             })
     };

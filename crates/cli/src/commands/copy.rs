@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use f2fs::FileKind;
@@ -15,6 +14,7 @@ use crate::commands::{names, show};
 use crate::error::{CliError, Context, say};
 use crate::image::{Access, change_by_copying, open_to_copy};
 use crate::interrupt::{guarded, is_stopping};
+use crate::medium::is_same;
 use crate::progress;
 
 pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Result<(), CliError> {
@@ -31,6 +31,9 @@ pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Res
                 let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| CliError::at(name, error))?;
                 let new = names::new(FileKind::Regular, 0o644);
                 return copy_in_open(fs, input.into(), name, last, new, tell).map_err(CliError::new);
+            }
+            if is_same(image, source) {
+                return Err(CliError::at(source, "is the image itself"));
             }
             // One directory is merged into the other; anything else goes into a directory under its own name.
             let into = exists && (sources.len() > 1 || !source.is_dir());
@@ -65,12 +68,6 @@ fn split(paths: &[PathBuf]) -> Result<(&[PathBuf], &Path), CliError> {
         Some((last, sources)) if !sources.is_empty() => Ok((sources, last)),
         _ => Err(CliError::usage("a source and a destination are needed")),
     }
-}
-
-/// Whether both are one file.
-fn is_same(image: &Path, target: &Path) -> bool {
-    let identity = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
-    identity(target).is_some_and(|found| Some(found) == identity(image))
 }
 
 /// Copies each source, into the last path where there are several. A failure is said; the others are copied.

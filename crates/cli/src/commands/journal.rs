@@ -16,7 +16,7 @@ use crate::args::journal::JournalCommand;
 use crate::error::{CliError, Context, say};
 use crate::image::{Access, device, open, open_with};
 use crate::interrupt::{guarded, listen};
-use crate::medium;
+use crate::medium::{self, is_same};
 use crate::size::{Size, human};
 
 pub(crate) fn run(command: &JournalCommand) -> Result<(), CliError> {
@@ -33,6 +33,12 @@ fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<
     drop(device(image, Access::Read)?);
     if !force {
         check_not_needed(image)?;
+    }
+    if is_same(image, path) {
+        return Err(CliError::at(path, "is the image itself, and cannot be its journal"));
+    }
+    if let Some(size) = size.filter(|size| i64::try_from(size.0).is_err()) {
+        return Err(CliError::usage(format_args!("no file has {} bytes: {} is the most", size.0, i64::MAX)));
     }
     let exists = path.try_exists().about(path)?;
     match (exists, size) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
-use super::name::Mutant;
+use super::fault::Fault;
 use crate::Result;
 
 /// Where they stand.
@@ -50,23 +50,25 @@ impl Accepted {
     }
 
     /// Why the mutant may survive, if somebody said so.
-    pub(super) fn reason(&self, mutant: &Mutant) -> Option<&str> {
-        self.0.get(&mutant.key()).map(String::as_str)
+    pub(super) fn reason(&self, fault: &Fault) -> Option<&str> {
+        self.0.get(&fault.key()).map(String::as_str)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mutants::find::find;
 
     #[test]
     fn survivors_have_reasons() {
-        let mutants = Mutant::all("crates/a/src/b.rs:1:2: replace x with y in f\ncrates/a/src/b.rs:1:2: other in g");
-        let text = "# comment\n\ncrates/a/src/b.rs: replace x with y in f\n    It is the same,\n    only slower.\n";
+        let sites = find("fn f() -> T { !a } fn g() -> T { !b }").unwrap().sites;
+        let faults = Fault::of_file("crates/a/src/b.rs", &sites);
+        let text = "# comment\n\ncrates/a/src/b.rs: delete ! in f\n    It is the same,\n    only slower.\n";
         let accepted = Accepted::parse(text).unwrap();
-        assert_eq!(accepted.reason(&mutants[0]), Some("It is the same, only slower."));
-        assert_eq!(accepted.reason(&mutants[1]), None);
-        assert!(Accepted::parse("crates/a/src/b.rs: other in g\n").is_err());
+        assert_eq!(accepted.reason(&faults[0]), Some("It is the same, only slower."));
+        assert_eq!(accepted.reason(&faults[1]), None);
+        assert!(Accepted::parse("crates/a/src/b.rs: delete ! in g\n").is_err());
         assert!(Accepted::parse("    a reason\n").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The outcomes of mutants, kept between runs.
+//! The outcomes of faults, kept between runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,32 +9,38 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::name::Mutant;
+use super::fault::Fault;
 use crate::Result;
 
-/// The outcome of a mutant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The outcome of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
     /// A test failed.
     Caught,
-    /// The tests did not end in time.
+    /// A test did not end in time.
     Timeout,
     /// It does not compile.
     Unviable,
-    /// No test noticed it.
+    /// No test reaches its place.
+    Unreached,
+    /// All tests that reach it passed.
     Missed,
+    /// The tests that there was time for passed.
+    Alive,
 }
 
 impl Outcome {
-    const ALL: [Outcome; 4] = [Outcome::Caught, Outcome::Timeout, Outcome::Unviable, Outcome::Missed];
+    const ALL: [Outcome; 6] =
+        [Outcome::Caught, Outcome::Timeout, Outcome::Unviable, Outcome::Unreached, Outcome::Missed, Outcome::Alive];
 
-    /// The name, which is that of cargo-mutants' list too.
     fn name(self) -> &'static str {
         match self {
             Outcome::Caught => "caught",
             Outcome::Timeout => "timeout",
             Outcome::Unviable => "unviable",
+            Outcome::Unreached => "unreached",
             Outcome::Missed => "missed",
+            Outcome::Alive => "alive",
         }
     }
 
@@ -42,24 +48,9 @@ impl Outcome {
         Outcome::ALL.into_iter().find(|outcome| outcome.name() == name)
     }
 
-    /// Finds the mutants in the lists that cargo-mutants left in a directory.
-    ///
-    /// # Errors
-    ///
-    /// If a list is there and cannot be read.
-    pub(super) fn of_each<'a>(lists: &Path, batch: &[&'a Mutant]) -> Result<Vec<(&'a Mutant, Outcome)>> {
-        let mut found = Vec::new();
-        for outcome in Outcome::ALL {
-            let list = lists.join(outcome.name()).with_extension("txt");
-            if !list.exists() {
-                continue;
-            }
-            let text = fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))?;
-            for line in text.lines() {
-                found.extend(batch.iter().find(|mutant| mutant.name() == line).map(|mutant| (*mutant, outcome)));
-            }
-        }
-        Ok(found)
+    /// Whether no test noticed the fault.
+    pub(super) fn survived(self) -> bool {
+        matches!(self, Outcome::Unreached | Outcome::Missed | Outcome::Alive)
     }
 }
 
@@ -69,22 +60,31 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The results so far, in a file with one on each line: outcome, a number of the source file's content, the mutant's
+/// The results so far, in a file with one on each line: outcome, a number of the source file's content, the fault's
 /// key. One that was found in another content of the file does not count.
 #[derive(Debug)]
 pub(super) struct Results {
     path: PathBuf,
-    tree: PathBuf,
     known: BTreeMap<String, (Outcome, u64)>,
+    /// A number of the content that each file had at the beginning.
+    contents: BTreeMap<String, u64>,
 }
 
 impl Results {
-    /// Reads the results. Lines that are none are left out.
+    /// Reads the results, and the files of these faults. Lines that are none are left out.
     ///
     /// # Errors
     ///
-    /// If the file is there and cannot be read.
-    pub(super) fn open(path: &Path, tree: &Path) -> Result<Results> {
+    /// If a file is there and cannot be read.
+    pub(super) fn open(path: &Path, root: &Path, faults: &[Fault]) -> Result<Results> {
+        let mut contents = BTreeMap::new();
+        for file in faults.iter().map(Fault::file) {
+            if !contents.contains_key(file) {
+                let mut hasher = DefaultHasher::new();
+                fs::read(root.join(file)).with_context(|| format!("cannot read {file}"))?.hash(&mut hasher);
+                contents.insert(file.to_owned(), hasher.finish());
+            }
+        }
         let mut known = BTreeMap::new();
         if path.exists() {
             let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -98,20 +98,18 @@ impl Results {
                 }
             }
         }
-        Ok(Results { path: path.to_owned(), tree: tree.to_owned(), known })
+        Ok(Results { path: path.to_owned(), known, contents })
     }
 
-    /// The outcome of the mutant, if it was tried since its file last changed.
-    pub(super) fn get(&self, mutant: &Mutant) -> Option<Outcome> {
-        let (outcome, content) = self.known.get(&mutant.key())?;
-        (*content == self.content(mutant)).then_some(*outcome)
+    /// The outcome of the fault, if it was tried since its file last changed.
+    pub(super) fn get(&self, fault: &Fault) -> Option<Outcome> {
+        let (outcome, then) = self.known.get(&fault.key())?;
+        (*then == self.content(fault)).then_some(*outcome)
     }
 
-    /// Forgets these mutants, for this run.
-    pub(super) fn forget(&mut self, mutants: &[Mutant]) {
-        for mutant in mutants {
-            self.known.remove(&mutant.key());
-        }
+    /// Forgets a result, for this run.
+    pub(super) fn forget(&mut self, fault: &Fault) {
+        self.known.remove(&fault.key());
     }
 
     /// Keeps a result.
@@ -119,56 +117,56 @@ impl Results {
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub(super) fn add(&mut self, mutant: &Mutant, outcome: Outcome) -> Result<()> {
-        let content = self.content(mutant);
-        let line = format!("{outcome}\t{content}\t{}\n", mutant.key());
-        let append = || OpenOptions::new().create(true).append(true).open(&self.path)?.write_all(line.as_bytes());
-        append().with_context(|| format!("cannot write {}", self.path.display()))?;
-        self.known.insert(mutant.key(), (outcome, content));
+    pub(super) fn add(&mut self, fault: &Fault, outcome: Outcome) -> Result<()> {
+        self.write(fault, outcome)?;
+        self.know(fault, outcome);
         Ok(())
     }
 
-    /// A number of the content of the mutant's file; of one that cannot be read, that of no content.
-    fn content(&self, mutant: &Mutant) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        fs::read(self.tree.join(mutant.file())).unwrap_or_default().hash(&mut hasher);
-        hasher.finish()
+    /// Keeps a result for later runs. Several threads may do so.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub(super) fn write(&self, fault: &Fault, outcome: Outcome) -> Result<()> {
+        let line = format!("{outcome}\t{}\t{}\n", self.content(fault), fault.key());
+        let append = || OpenOptions::new().create(true).append(true).open(&self.path)?.write_all(line.as_bytes());
+        append().with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Takes a result into account that is kept.
+    pub(super) fn know(&mut self, fault: &Fault, outcome: Outcome) {
+        self.known.insert(fault.key(), (outcome, self.content(fault)));
+    }
+
+    fn content(&self, fault: &Fault) -> u64 {
+        self.contents.get(fault.file()).copied().unwrap_or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mutants::find::find;
 
     #[test]
     fn results_last_until_the_file_changes() {
-        let tree = tempfile::tempdir().unwrap();
-        fs::create_dir_all(tree.path().join("crates/a/src")).unwrap();
-        let source = tree.path().join("crates/a/src/b.rs");
-        fs::write(&source, "one").unwrap();
-        let mutants = Mutant::all("crates/a/src/b.rs:1:2: x in f\ncrates/a/src/b.rs:1:4: x in f");
-        let path = tree.path().join("results");
-        let mut results = Results::open(&path, tree.path()).unwrap();
-        results.add(&mutants[0], Outcome::Missed).unwrap();
-        results.add(&mutants[1], Outcome::Caught).unwrap();
-        results.add(&mutants[0], Outcome::Timeout).unwrap();
-        let mut again = Results::open(&path, tree.path()).unwrap();
-        assert_eq!((again.get(&mutants[0]), again.get(&mutants[1])), (Some(Outcome::Timeout), Some(Outcome::Caught)));
-        again.forget(&mutants[..1]);
-        assert_eq!((again.get(&mutants[0]), again.get(&mutants[1])), (None, Some(Outcome::Caught)));
-        fs::write(&source, "two").unwrap();
-        assert_eq!(again.get(&mutants[1]), None);
-    }
-
-    #[test]
-    fn lists_are_read_by_name() {
-        let lists = tempfile::tempdir().unwrap();
-        let text = "crates/a/src/b.rs:1:2: x in f\ncrates/a/src/b.rs:1:4: y in f\ncrates/a/src/b.rs:9:4: z in f";
-        let mutants = Mutant::all(text);
-        fs::write(lists.path().join("missed.txt"), format!("{}\n", mutants[1].name())).unwrap();
-        fs::write(lists.path().join("caught.txt"), format!("{}\n", mutants[0].name())).unwrap();
-        let batch: Vec<&Mutant> = mutants.iter().collect();
-        let found = Outcome::of_each(lists.path(), &batch).unwrap();
-        assert_eq!(found, [(&mutants[0], Outcome::Caught), (&mutants[1], Outcome::Missed)]);
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("crates/a/src")).unwrap();
+        let source = root.path().join("crates/a/src/b.rs");
+        fs::write(&source, "fn f() { a(); a(); }").unwrap();
+        let sites = find(&fs::read_to_string(&source).unwrap()).unwrap().sites;
+        let faults = Fault::of_file("crates/a/src/b.rs", &sites);
+        let path = root.path().join("results");
+        let mut results = Results::open(&path, root.path(), &faults).unwrap();
+        results.add(&faults[1], Outcome::Missed).unwrap();
+        results.add(&faults[2], Outcome::Caught).unwrap();
+        results.add(&faults[1], Outcome::Timeout).unwrap();
+        let mut again = Results::open(&path, root.path(), &faults).unwrap();
+        assert_eq!((again.get(&faults[1]), again.get(&faults[2])), (Some(Outcome::Timeout), Some(Outcome::Caught)));
+        again.forget(&faults[1]);
+        assert_eq!((again.get(&faults[1]), again.get(&faults[2])), (None, Some(Outcome::Caught)));
+        fs::write(&source, "fn f() { a(); a(); } ").unwrap();
+        assert_eq!(Results::open(&path, root.path(), &faults).unwrap().get(&faults[2]), None);
     }
 }

@@ -1,6 +1,6 @@
-//! The copy of the tree that mutants are made in.
+//! The copy of the tree that faults are woven into.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,12 +18,13 @@ pub(super) struct Tree {
 
 impl Tree {
     /// Makes the copy equal to the sources: files that git tracks, and new ones that it does not ignore. Files that are
-    /// equal already stay as they are, so that only changed crates are built again.
+    /// equal already stay as they are, so that only changed crates are built again. Files named in `changed` have that
+    /// text instead.
     ///
     /// # Errors
     ///
-    /// If the sources cannot be listed or copied.
-    pub(super) fn update(root: &Path) -> Result<Tree> {
+    /// If the sources cannot be listed or copied, or another run uses the copy.
+    pub(super) fn update(root: &Path, changed: &BTreeMap<String, String>) -> Result<Tree> {
         let home = root.join("target/mutants");
         fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
         claim(&home.join("running"))?;
@@ -32,20 +33,28 @@ impl Tree {
         command.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
         let listed = String::from_utf8(process::output(&mut command)?).context("names of sources are text")?;
         let sources: BTreeSet<&str> = listed.split('\0').filter(|name| root.join(name).is_file()).collect();
-        for name in &sources {
+        for name in sources.iter().filter(|name| !changed.contains_key(**name)) {
             copy(&root.join(name), &tree.path.join(name)).with_context(|| format!("cannot copy {name}"))?;
         }
+        tree.write(changed)?;
         for name in sources_below(&tree.path, &tree.path) {
-            if !sources.contains(name.as_str()) {
+            if !sources.contains(name.as_str()) && !changed.contains_key(&name) {
                 fs::remove_file(tree.path.join(&name)).with_context(|| format!("cannot remove {name}"))?;
             }
         }
         Ok(tree)
     }
 
-    /// The copy.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// Writes files of the copy, those that change.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be written.
+    pub(super) fn write(&self, changed: &BTreeMap<String, String>) -> Result<()> {
+        for (name, text) in changed {
+            put(text.as_bytes(), &self.path.join(name)).with_context(|| format!("cannot write {name}"))?;
+        }
+        Ok(())
     }
 
     /// Lets a command of cargo work on the copy. All commands build alike, so that none builds anew what another one
@@ -54,23 +63,13 @@ impl Tree {
         command
             .current_dir(&self.path)
             .env("CARGO_TARGET_DIR", self.home.join("build"))
-            // A fault changes one function: building it takes seconds where what is known of the others is kept.
             .env("CARGO_INCREMENTAL", "1")
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .env("CARGO_TERM_COLOR", "never")
-            // The flags of this program's own build are not theirs, and a mutant's panic needs no trace.
-            .env_remove("CARGO_MANIFEST_DIR")
-            .env("RUST_BACKTRACE", "0");
-    }
-
-    /// Where cargo-mutants makes the directory of its lists.
-    pub(super) fn output_parent(&self) -> &Path {
-        &self.home
-    }
-
-    /// The directory of its lists.
-    pub(super) fn output(&self) -> PathBuf {
-        self.home.join("mutants.out")
+            // What is woven in looks odd to the compiler, and is allowed to.
+            .env("RUSTFLAGS", "--cap-lints=allow")
+            // The flags of this program's own build are not theirs.
+            .env_remove("CARGO_MANIFEST_DIR");
     }
 }
 
@@ -78,14 +77,18 @@ impl Tree {
 fn claim(path: &Path) -> Result<()> {
     let other = fs::read_to_string(path).unwrap_or_default();
     if !other.is_empty() && Path::new("/proc").join(&other).exists() {
-        bail!("process {other} tries mutants in the same copy of the tree: wait for its end");
+        bail!("process {other} tries faults in the same copy of the tree: wait for its end");
     }
     fs::write(path, std::process::id().to_string()).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Copies a file unless the other one is equal.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    let content = fs::read(from)?;
+    put(&fs::read(from)?, to)
+}
+
+/// Writes a file unless it holds that already.
+fn put(content: &[u8], to: &Path) -> std::io::Result<()> {
     if fs::read(to).is_ok_and(|there| there == content) {
         return Ok(());
     }

@@ -102,7 +102,7 @@ impl Place<'_> {
         let measured = match self {
             Place::Device(target, is_ours) => {
                 // Before the image is made, or loses its content.
-                let journal = medium::journal(Access::Write)?;
+                let journal = medium::journal(target.path(), Access::Write)?;
                 let device = target.open()?;
                 match journal {
                     Some(journal) => fxmark::run_journaled(device, journal, is_ours.replace(true), setting, watch),

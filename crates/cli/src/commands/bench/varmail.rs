@@ -68,7 +68,10 @@ pub(crate) fn run(args: &VarmailArgs) -> Result<(), CliError> {
         return Err(CliError::usage("the file system of --directory takes no --journal"));
     }
     // Before the image loses its content, or is made.
-    let journal = if args.image.is_some() { medium::journal(Access::Write)? } else { None };
+    let journal = match &args.image {
+        Some(image) => medium::journal(image, Access::Write)?,
+        None => None,
+    };
     let model = Model {
         threads: usize::from(args.threads),
         rounds: args.rounds,
