@@ -10,7 +10,7 @@ use f2fs_files::{DirEntry, FileSystem, FsError, Options, SetMode};
 use f2fs_format::dentry::{DentryLayout, DentryViewMut, FileType};
 use f2fs_format::feature::Features;
 use f2fs_format::hash::dentry_hash;
-use f2fs_format::inode::Inode;
+use f2fs_format::inode::{Inode, advise, flags};
 use f2fs_format::nat::{ENTRIES_PER_BLOCK, NatBlock};
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{Corruption, Nid};
@@ -86,6 +86,23 @@ fn inodes_that_cannot_be() {
     expect("/large", |node| inode(|raw| raw.i_nid[0] = 3.into(), node), &["owner of a child node"]);
     expect("/small", |node| inode(|raw| raw.i_xattr_nid = 3.into(), node), &["owner of a child node"]);
     expect("/small", |node| inode(|raw| raw.i_inline |= 0x20, node), &["i_extra_isize"]);
+}
+
+/// What needs a feature that the volume does not have is refused as that: it may be sound.
+#[test]
+fn inodes_of_volumes_with_other_features() {
+    let changes: [(NodeChange, &str); 3] = [
+        (|node| node.inode_mut().i_advise |= advise::ENCRYPT, "encryption"),
+        (|node| node.inode_mut().i_advise |= advise::ENC_NAME, "encryption"),
+        (|node| node.inode_mut().i_flags = flags::CASEFOLD.into(), "case folding"),
+    ];
+    for (change, word) in changes {
+        let device = volume();
+        patch_node(&device, ino(&device, "/small"), change);
+        let fs = FileSystem::open(Arc::new(device), Options::new()).unwrap();
+        let error = touch(&fs, "/small").unwrap_err();
+        assert!(matches!(&error, FsError::Unsupported { what, .. } if what.contains(word)), "{error}");
+    }
 }
 
 #[test]

@@ -134,6 +134,25 @@ fn a_handle_does_what_it_was_opened_for() {
 }
 
 #[test]
+fn a_cursor_goes_on_where_it_ended() {
+    let mut cursor = Cursor::new(ours().open_file("/file").unwrap());
+    let mut text = [0; 3];
+    cursor.read_exact(&mut text).unwrap();
+    cursor.write_all(b"T").unwrap();
+    cursor.write_all(b"E").unwrap();
+    assert_eq!((&text, cursor.position()), (b"con", 5));
+    assert_eq!(cursor.seek(SeekFrom::Current(-2)).unwrap(), 3);
+    assert_eq!(cursor.seek(SeekFrom::End(3)).unwrap(), 10);
+    cursor.write_all(b".").unwrap();
+    cursor.rewind().unwrap();
+    let mut whole = Vec::new();
+    cursor.read_to_end(&mut whole).unwrap();
+    assert_eq!((&*whole, cursor.position()), (&b"conTEnt\0\0\0."[..], 11));
+    assert_eq!(cursor.seek(SeekFrom::Current(-12)).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(cursor.position(), 11);
+}
+
+#[test]
 fn a_volume_for_reading_is_not_opened_for_writing() {
     let device = formatted(64, &FormatOptions::default());
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();

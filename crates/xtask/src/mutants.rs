@@ -7,7 +7,7 @@
 //! ```text
 //!   sources ──► all faults in one text, switched by number ──► without those that do not compile ──► one build
 //!                                                                                                      │
-//!   survivors, rate ◄── results ◄── each fault meets the tests that reach it, quickest first ◄── each test alone
+//!   survivors, rate ◄── results ◄── each fault meets the tests that reach it, best first ◄── each test alone
 //! ```
 //!
 //! One build serves all faults, as `f2fs_sync::mutant` does for the named ones: a variable of the environment chooses
@@ -25,6 +25,7 @@ mod conditions;
 mod fault;
 mod find;
 mod judges;
+mod order;
 mod pool;
 mod report;
 mod results;
@@ -42,6 +43,7 @@ use anyhow::bail;
 
 use self::accepted::Accepted;
 use self::judges::Judge;
+use self::order::Order;
 use self::results::{Outcome, Results};
 use self::sources::Sources;
 use crate::{Result, process};
@@ -145,16 +147,20 @@ fn try_all(
     results: &mut Results,
 ) -> Result<()> {
     let faults = sources.faults();
-    let of_each = judges::by_fault(judges, faults.len());
+    let order = Order::new(judges, faults);
     let budget = Duration::from_secs(args.budget);
     let tried = pool::each(unknown, |_, &index| {
         if args.seconds.is_some_and(|seconds| start.elapsed() >= Duration::from_secs(seconds)) {
             return Ok(None);
         }
         let fault = &faults[index];
-        let of_fault = of_each[index + 1].iter().map(|&judge| &judges[judge]);
-        let (outcome, judge) = trial::of(index + 1, of_fault, budget)?;
-        let by = judge.map(|judge| format!(" by {} {}", judge.program.name, judge.test)).unwrap_or_default();
+        let places = order.of(index + 1, fault);
+        let of_fault: Vec<&Judge> = places.iter().map(|&judge| &judges[judge]).collect();
+        let (outcome, by) = trial::of(index + 1, &of_fault, budget)?;
+        if let Some(by) = by {
+            order.note(fault, places[by]);
+        }
+        let by = by.map(|by| format!(" by {} {}", of_fault[by].program.name, of_fault[by].test)).unwrap_or_default();
         println!("{:>6.0} s  {outcome:<9} {}{by}", start.elapsed().as_secs_f64(), fault.name());
         // At once: the run may be stopped.
         results.write(fault, outcome)?;

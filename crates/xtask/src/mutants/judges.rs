@@ -1,7 +1,7 @@
 //! The tests of the copy without a fault: how long each takes, and which places it reaches.
 //!
-//! A fault whose place a test does not reach cannot be noticed by it. So each fault meets the tests that reach it, the
-//! quickest first, each in a process of its own.
+//! A fault whose place a test does not reach cannot be noticed by it. So each fault meets the tests that reach it, each
+//! in a process of its own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,21 +43,6 @@ fn command(program: &Program, test: &str) -> Command {
     command.args(["--exact", test, "--test-threads", "1"]).current_dir(&program.home);
     command.env("CARGO_MANIFEST_DIR", &program.home).env("RUST_BACKTRACE", "0");
     command
-}
-
-/// The judges of each fault, by its number: places in the list of all, the quickest first.
-pub(super) fn by_fault(judges: &[Judge], faults: usize) -> Vec<Vec<usize>> {
-    let mut order: Vec<usize> = (0..judges.len()).collect();
-    order.sort_by_key(|&judge| judges[judge].took);
-    let mut of_each = vec![Vec::new(); faults + 1];
-    for judge in order {
-        for &fault in &judges[judge].reaches {
-            if let Some(of_fault) = of_each.get_mut(fault as usize) {
-                of_fault.push(judge);
-            }
-        }
-    }
-    of_each
 }
 
 /// Runs each test of the programs once, or reads from `cache` what it did when the same programs ran before.

@@ -27,34 +27,31 @@ pub(super) enum End {
     Late,
 }
 
-/// Lets a fault meet its judges, the first ones first, until one notices it or the budget is used up.
+/// Lets a fault meet its judges, the first ones first, until one notices it (which one is told) or the budget is used up.
 ///
 /// # Errors
 ///
 /// If a test cannot be started.
-pub(super) fn of<'a>(
-    fault: usize,
-    judges: impl Iterator<Item = &'a Judge>,
-    budget: Duration,
-) -> Result<(Outcome, Option<&'a Judge>)> {
-    let mut judges = judges.peekable();
-    if judges.peek().is_none() {
+pub(super) fn of(fault: usize, judges: &[&Judge], budget: Duration) -> Result<(Outcome, Option<usize>)> {
+    if judges.is_empty() {
         return Ok((Outcome::Unreached, None));
     }
     let start = Instant::now();
-    for judge in judges {
+    let mut passed_over = false;
+    for (index, judge) in judges.iter().enumerate() {
         if start.elapsed() + judge.took > budget {
-            return Ok((Outcome::Alive, None));
+            passed_over = true;
+            continue;
         }
         let mut command = judge.command();
         let limit = LEAST.max(judge.took * PATIENCE);
         match watch(command.env(support::FAULT, fault.to_string()), limit)?.0 {
             End::Passed => {}
-            End::Failed => return Ok((Outcome::Caught, Some(judge))),
-            End::Late => return Ok((Outcome::Timeout, Some(judge))),
+            End::Failed => return Ok((Outcome::Caught, Some(index))),
+            End::Late => return Ok((Outcome::Timeout, Some(index))),
         }
     }
-    Ok((Outcome::Missed, None))
+    Ok((if passed_over { Outcome::Alive } else { Outcome::Missed }, None))
 }
 
 /// Runs a command, whose output nobody reads, and all that it starts, for at most `limit`.
