@@ -49,9 +49,7 @@ pub(crate) fn choose(pmem: bool, others: &[PathBuf], journal: &JournalChoice, pa
 /// The journal that the command line names, if this image is opened as a file system.
 pub(crate) fn journal(image: &Path, access: Access) -> Result<Option<JournalOptions>, CliError> {
     let Some(path) = journal_path() else { return Ok(None) };
-    if is_same(image, path) {
-        return Err(CliError::at(path, "is the image itself, and cannot be its journal"));
-    }
+    expect_another(image, path)?;
     let medium = journal_at(path, access != Access::Write)?;
     Ok(Some(JournalOptions::new(medium, choice().journal.journal_mode.into())))
 }
@@ -222,6 +220,14 @@ fn cannot_map(error: &f2fs::pmem::OpenError) -> CliError {
             None => CliError::new(error),
         },
         other => CliError::new(other),
+    }
+}
+
+/// Refuses an image as its own journal.
+pub(crate) fn expect_another(image: &Path, journal: &Path) -> Result<(), CliError> {
+    match is_same(image, journal) {
+        true => Err(CliError::at(journal, "is the image itself, and cannot be its journal")),
+        false => Ok(()),
     }
 }
 

@@ -283,6 +283,8 @@ fn nothing_is_overwritten_by_a_journal_that_is_made_or_missing() {
     fail(&mut command(["bench", "varmail", "--directory", disk, "--journal", path]), 2, "no --journal");
     fail(&mut command(["journal", "create", "--size", "18446744073709551615", text(&missing), disk]), 2, "is the most");
     fail(&mut command(["journal", "create", "-f", disk, disk]), 1, "image itself");
+    fail(&mut command(["journal", "attach", disk, disk]), 1, "image itself");
+    fail(&mut command(["journal", "detach", disk, disk]), 1, "image itself");
     assert!(!missing.exists());
 }
 

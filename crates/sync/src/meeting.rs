@@ -3,8 +3,8 @@
 //!
 //! On a busy machine two threads with operations of some microseconds take turns, and hardly ever are in two of them at
 //! once. So a thread that takes part in a [`two`] passes a number of locks that the input gives, then waits until the
-//! other one passed so many more, and so on. It never waits for one that waits, is blocked by a lock or a condition variable, or
-//! is over; so nothing hangs that would not hang without it.
+//! other one passed so many more, and so on. It never waits for one that waits, is blocked by a lock or a condition
+//! variable, or is over; so nothing hangs that would not hang without it.
 //!
 //! Only the builds of the fuzz targets have it (`cfg(fuzzing)`, which `cargo xtask fuzz` and cargo-fuzz set). There the
 //! locks are `parking_lot`'s with such a point in front. For a thread that takes no part, the point is a look at an

@@ -11,8 +11,7 @@
 //! ```
 //!
 //! One build serves all faults, as `f2fs_sync::mutant` does for the named ones: a variable of the environment chooses
-//! the fault (`support.rs`). So a fault costs the tests that it meets and no build, and thousands can be tried in an
-//! hour.
+//! the fault (`support.rs`). So a fault costs the tests that it meets, and no build.
 //!
 //! It works on a copy of the tree in `target/mutants/tree`. Each result is kept in `target/mutants/results` until the
 //! changed file changes: a run that was stopped goes on where it was. A survivor that somebody has looked at and found
@@ -25,6 +24,7 @@ mod conditions;
 mod fault;
 mod find;
 mod judges;
+mod operators;
 mod order;
 mod pool;
 mod report;
@@ -69,11 +69,11 @@ pub(crate) struct Args {
     /// Begin no fault after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
-    /// Seconds of tests that a fault may meet. What survives them is listed as `alive` and not as `missed`, and is
-    /// tried again by a run with a larger budget.
+    /// Seconds of tests that a fault may meet. What survives them, and has not met all of its tests, is listed as
+    /// `alive`, and the next run tries it again: give it more.
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     budget: u64,
-    /// Try faults again whose results are known: all that were asked for, or with `--like` those.
+    /// Try all that were asked for, also those whose results are known.
     #[arg(long)]
     anew: bool,
     /// Try nothing, and print the results that are known.

@@ -16,7 +16,7 @@ use crate::args::journal::JournalCommand;
 use crate::error::{CliError, Context, say};
 use crate::image::{Access, device, open, open_with};
 use crate::interrupt::{guarded, listen};
-use crate::medium::{self, is_same};
+use crate::medium;
 use crate::size::{Size, human};
 
 pub(crate) fn run(command: &JournalCommand) -> Result<(), CliError> {
@@ -29,16 +29,14 @@ pub(crate) fn run(command: &JournalCommand) -> Result<(), CliError> {
 }
 
 fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<(), CliError> {
+    if let Some(size) = size.filter(|size| i64::try_from(size.0).is_err()) {
+        return Err(CliError::usage(format_args!("no file has {} bytes: {} is the most", size.0, i64::MAX)));
+    }
     // Obstacles are found before anything is made.
+    medium::expect_another(image, path)?;
     drop(device(image, Access::Read)?);
     if !force {
         check_not_needed(image)?;
-    }
-    if is_same(image, path) {
-        return Err(CliError::at(path, "is the image itself, and cannot be its journal"));
-    }
-    if let Some(size) = size.filter(|size| i64::try_from(size.0).is_err()) {
-        return Err(CliError::usage(format_args!("no file has {} bytes: {} is the most", size.0, i64::MAX)));
     }
     let exists = path.try_exists().about(path)?;
     match (exists, size) {
@@ -94,6 +92,7 @@ fn remove_what_was_made(path: &Path) {
 }
 
 fn attach(path: &Path, image: &Path, force: bool) -> Result<(), CliError> {
+    medium::expect_another(image, path)?;
     let volume = f2fs::journal::Uuid(volume_of(image)?);
     if !force {
         check_not_needed(image)?;
@@ -194,6 +193,7 @@ fn inspect(path: &Path, as_json: bool) -> Result<(), CliError> {
 }
 
 fn detach(path: &Path, image: &Path) -> Result<(), CliError> {
+    medium::expect_another(image, path)?;
     let journal = JournalOptions::new(medium::journal_at(path, false)?, JournalMode::Ordered);
     open_with(image, Access::Write, Some(journal))?.close().about(image)?;
     say(format_args!("{} is closed, and no longer needs {}", Quoted::path(image), Quoted::path(path)));

@@ -13,6 +13,7 @@ use syn::{BinOp, Block, Expr, Pat, ReturnType, Signature, Stmt, UnOp};
 
 use super::conditions::is_built;
 use super::fault::{Kind, Site, Wrong};
+use super::operators::{instead_of, is_assignment};
 use super::values;
 use crate::Result;
 
@@ -146,40 +147,6 @@ impl Finder<'_> {
     }
 }
 
-/// The operators that an operator is replaced by.
-fn instead_of(op: &BinOp) -> &'static [&'static str] {
-    match op {
-        BinOp::Add(_) => &["-"],
-        BinOp::Sub(_) => &["+"],
-        BinOp::Mul(_) => &["/"],
-        BinOp::Div(_) => &["*"],
-        BinOp::Rem(_) => &["/"],
-        BinOp::Shl(_) => &[">>"],
-        BinOp::Shr(_) => &["<<"],
-        BinOp::BitAnd(_) => &["|"],
-        BinOp::BitOr(_) => &["&"],
-        BinOp::BitXor(_) => &["|"],
-        BinOp::And(_) => &["||"],
-        BinOp::Or(_) => &["&&"],
-        BinOp::Lt(_) => &["<=", ">="],
-        BinOp::Le(_) => &["<", ">"],
-        BinOp::Gt(_) => &[">=", "<="],
-        BinOp::Ge(_) => &[">", "<"],
-        BinOp::Eq(_) => &["!="],
-        BinOp::Ne(_) => &["=="],
-        BinOp::AddAssign(_) => &["-="],
-        BinOp::SubAssign(_) => &["+="],
-        BinOp::MulAssign(_) => &["/="],
-        BinOp::DivAssign(_) => &["*="],
-        BinOp::BitOrAssign(_) => &["&="],
-        BinOp::BitAndAssign(_) => &["|="],
-        BinOp::BitXorAssign(_) => &["|="],
-        BinOp::ShlAssign(_) => &[">>="],
-        BinOp::ShrAssign(_) => &["<<="],
-        _ => &[],
-    }
-}
-
 /// Whether an operand of a chain binds names.
 fn has_let(expr: &Expr) -> bool {
     match expr {
@@ -308,12 +275,6 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_trait_item_const(&mut self, _: &'ast syn::TraitItemConst) {}
     fn visit_item_static(&mut self, _: &'ast syn::ItemStatic) {}
     fn visit_item_enum(&mut self, _: &'ast syn::ItemEnum) {}
-}
-
-fn is_assignment(op: &BinOp) -> bool {
-    instead_of(op)
-        .iter()
-        .any(|other| other.ends_with('=') && other.len() >= 2 && !["<=", ">=", "!=", "=="].contains(other))
 }
 
 #[cfg(test)]

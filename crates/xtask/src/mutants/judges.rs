@@ -30,16 +30,18 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Runs it alone.
-    pub(super) fn command(&self) -> Command {
-        command(&self.program, &self.test)
+    /// Runs it alone, for so long at most.
+    pub(super) fn command(&self, limit: Duration) -> Command {
+        command(&self.program, &self.test, limit)
     }
 }
 
-fn command(program: &Program, test: &str) -> Command {
-    // A fault may ask for all memory: 24 GiB of addresses are enough for every test.
+fn command(program: &Program, test: &str, limit: Duration) -> Command {
+    // A fault may ask for all memory: 24 GiB of addresses are enough for every test. And one that hangs ends although
+    // this program was stopped meanwhile, a little behind the time at which this one would end it.
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -v 25165824; exec \"$0\" \"$@\""]).arg(&program.path);
+    command.args(["-c", "ulimit -v 25165824; exec timeout -s KILL \"$0\" \"$@\""]);
+    command.arg((limit.as_secs() + 5).to_string()).arg(&program.path);
     command.args(["--exact", test, "--test-threads", "1"]).current_dir(&program.home);
     command.env("CARGO_MANIFEST_DIR", &program.home).env("RUST_BACKTRACE", "0");
     command
@@ -67,10 +69,14 @@ pub(super) fn ask(programs: &[Program], cache: &Path, scratch: &Path) -> Result<
         tests.extend(listed(&[])?.into_iter().filter(|test| !by_hand.contains(test)).map(|test| (program, test)));
     }
     println!("{} tests run without a fault", tests.len());
+    // A run that was stopped may have left lists there, and these are written to their ends.
+    if scratch.exists() {
+        fs::remove_dir_all(scratch).with_context(|| format!("cannot remove {}", scratch.display()))?;
+    }
     fs::create_dir_all(scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
     let ran = pool::each(&tests, |index, (program, test)| {
         let list = scratch.join(format!("reached-{index}"));
-        let (end, took) = trial::watch(command(program, test).env(support::REACHED, &list), MOST)?;
+        let (end, took) = trial::watch(command(program, test, MOST).env(support::REACHED, &list), MOST)?;
         let bytes = fs::read(&list).unwrap_or_default();
         let _ = fs::remove_file(&list);
         let (numbers, _) = bytes.as_chunks::<4>();

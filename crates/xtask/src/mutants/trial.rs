@@ -43,8 +43,8 @@ pub(super) fn of(fault: usize, judges: &[&Judge], budget: Duration) -> Result<(O
             passed_over = true;
             continue;
         }
-        let mut command = judge.command();
         let limit = LEAST.max(judge.took * PATIENCE);
+        let mut command = judge.command(limit);
         match watch(command.env(support::FAULT, fault.to_string()), limit)?.0 {
             End::Passed => {}
             End::Failed => return Ok((Outcome::Caught, Some(index))),
