@@ -33,8 +33,8 @@ fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<
         return Err(CliError::usage(format_args!("no file has {} bytes: {} is the most", size.0, i64::MAX)));
     }
     // Obstacles are found before anything is made.
-    medium::expect_another(image, path)?;
     drop(device(image, Access::Read)?);
+    medium::expect_another(image, path)?;
     if !force {
         check_not_needed(image)?;
     }
@@ -92,8 +92,8 @@ fn remove_what_was_made(path: &Path) {
 }
 
 fn attach(path: &Path, image: &Path, force: bool) -> Result<(), CliError> {
-    medium::expect_another(image, path)?;
     let volume = f2fs::journal::Uuid(volume_of(image)?);
+    medium::expect_another(image, path)?;
     if !force {
         check_not_needed(image)?;
     }
@@ -193,6 +193,8 @@ fn inspect(path: &Path, as_json: bool) -> Result<(), CliError> {
 }
 
 fn detach(path: &Path, image: &Path) -> Result<(), CliError> {
+    // What the image is, if it is none, is said first.
+    drop(device(image, Access::Read)?);
     medium::expect_another(image, path)?;
     let journal = JournalOptions::new(medium::journal_at(path, false)?, JournalMode::Ordered);
     open_with(image, Access::Write, Some(journal))?.close().about(image)?;
