@@ -34,7 +34,7 @@ not an option goes behind --.
 Sizes are bytes, or have a unit behind them: K, M, G, T, P (powers of 1024), as in 64M or 1.5G.
 
 Exit codes:
-  0    done
+  0    done; `check`: the volume is sound
   1    failed; `check`: the volume was corrupt and is repaired
   2    the command line is wrong, and nothing was opened
   4    `check`: the volume is corrupt, or its journal cannot be brought back
@@ -114,7 +114,8 @@ Examples:
     /// files out, `f2fs mount` brings them back, --no-recovery gives them up, in a sound volume too.
     #[command(after_help = "\
 Exit codes:
-  0  the volume is clean
+  0  the volume is sound; what is found all the same is what a crash may leave, such as a torn copy of the
+     superblock that the other copy stands in for: it does no harm, and --repair mends it
   1  the volume was corrupt, and is repaired; or synced files were given up (--no-recovery)
   2  the command line is wrong
   4  the volume is corrupt, or the journal of --journal cannot be brought back; with --repair: it still is
@@ -197,6 +198,8 @@ Examples:
         image: PathBuf,
     },
     /// Copy files into a volume.
+    ///
+    /// What the volume itself lies on (its image, further devices, its journal) is left out; the exit code is then 1.
     #[command(after_help = "\
 Examples:
   f2fs put disk.img today.txt /docs/
@@ -224,7 +227,8 @@ Examples:
     /// Copy files out of a volume.
     ///
     /// Files that cannot be read, since they are encrypted or compressed, are left out; a message counts them, and the
-    /// exit code is 1.
+    /// exit code is 1. So it is with files whose names are those of what the volume itself lies on: nothing replaces
+    /// that.
     #[command(after_help = "\
 Examples:
   f2fs get disk.img /docs/today.txt .

@@ -43,11 +43,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Stat { view, json, image, paths } => show::stat(image, (*view).into(), paths, *json)?,
         Command::Manifest { view, host, max_hash, image } => manifest::run(image, (*view).into(), *host, max_hash.0)?,
         Command::Put { recursive, jobs, image, paths } => {
-            let options = CopyOptions { recursive: *recursive, jobs: *jobs, ..CopyOptions::default() };
+            let volume_files = medium::volume_files(image);
+            let options = CopyOptions { recursive: *recursive, jobs: *jobs, skip_special: false, volume_files };
             copy::put(image, paths, &options)?;
         }
         Command::Get { view, recursive, jobs, skip_special, image, paths } => {
-            let options = CopyOptions { recursive: *recursive, jobs: *jobs, skip_special: *skip_special };
+            let volume_files = medium::volume_files(image);
+            let options = CopyOptions { recursive: *recursive, jobs: *jobs, skip_special: *skip_special, volume_files };
             copy::get(image, (*view).into(), paths, &options)?;
         }
         Command::Mkdir { parents, image, paths } => names::mkdir(image, paths, *parents)?,

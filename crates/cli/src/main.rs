@@ -2,7 +2,7 @@
 //!
 //! | Exit code | Meaning |
 //! |---|---|
-//! | 0 | done; for `check`: clean |
+//! | 0 | done; for `check`: the volume is sound, though a copy may be torn as by a crash |
 //! | 1 | the operation failed; for `check --repair`: the volume was corrupt and is repaired, as with `fsck` |
 //! | 2 | the command line is wrong: nothing was opened |
 //! | 4 | `check`: the volume is corrupt, one line a finding; with `--repair`: it still is |

@@ -16,6 +16,7 @@ use f2fs::journal::{DeviceMedium, RegionMedium, SharedMedium};
 use f2fs::pmem::{MappedRegion, PmemDevice};
 use f2fs::uring::{Direct, Engine, Holder, NvmeDevice, OpenError, OpenOptions, UringDevice};
 use f2fs::volume::devices::{DevicesError, assemble};
+use f2fs_workload::copy::VolumeFiles;
 use f2fs_workload::shell::Quoted;
 
 use crate::args::journal::JournalChoice;
@@ -229,6 +230,12 @@ pub(crate) fn expect_another(image: &Path, journal: &Path) -> Result<(), CliErro
         true => Err(CliError::at(journal, "is the image itself, and cannot be its journal")),
         false => Ok(()),
     }
+}
+
+/// All that a volume lies on.
+pub(crate) fn volume_files(image: &Path) -> VolumeFiles {
+    let others = choice().others.iter().map(PathBuf::as_path);
+    VolumeFiles::at([image].into_iter().chain(others).chain(journal_path()))
 }
 
 /// Whether both paths lead to one file.

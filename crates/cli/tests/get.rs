@@ -63,7 +63,7 @@ fn what_is_no_regular_file_is_written_to_and_stays() {
     assert!(!place.path("none").exists());
 
     assert_eq!(ok(&mut f2fs("get", &image, &["/f", "-"])), "content");
-    fail(&mut f2fs("get", &image, &["/f", image.to_str().unwrap()]), 1, "the image itself");
+    fail(&mut f2fs("get", &image, &["/f", image.to_str().unwrap()]), 1, "the volume itself lies on it");
     fail(&mut f2fs("get", &image, &["/f", "/dev/full"]), 1, "/dev/full");
     fail(&mut f2fs("get", &image, &["/f", &path(&place, "missing/")]), 1, "missing");
     assert_eq!(ok(&mut f2fs("cat", &image, &["/f"])), "content");
@@ -158,6 +158,37 @@ fn names_that_lead_out_of_the_directory_are_errors_of_their_entries() {
     assert_eq!(names(&place.path("in")), ["out"]);
     assert_eq!(names(&out).len(), 5);
     assert!(!Path::new("/tmp/evi").exists());
+}
+
+#[test]
+fn what_the_volume_lies_on_is_not_replaced() {
+    let place = Place::new();
+    let image = with_file(&place, b"f");
+    fs::create_dir(place.path("tree")).unwrap();
+    for name in ["image", "second", "f"] {
+        fs::write(place.path("tree").join(name), name).unwrap();
+    }
+    symlink("f", place.path("tree/third")).unwrap();
+    ok(&mut f2fs("put", &image, &["-r", &path(&place, "tree"), "/"]));
+    fs::hard_link(&image, place.path("second")).unwrap();
+    symlink(&image, place.path("third")).unwrap();
+    let before = fs::metadata(&image).unwrap();
+    let here = path(&place, ".");
+
+    // Names of the volume that are its own on the host: the rest is copied.
+    let output = run(&mut f2fs("get", &image, &["-r", "/", &here]));
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(said.matches("the volume itself lies on it").count(), 2, "{said}");
+    assert!(said.contains("2 entries were not copied"), "{said}");
+    assert_eq!(fs::read_link(place.path("third")).unwrap(), Path::new("f"), "a link to it is not it");
+    for target in ["image", "second"] {
+        fail(&mut f2fs("get", &image, &["/f", &path(&place, target)]), 1, "the volume itself lies on it");
+        fail(&mut f2fs("get", &image, &["/third", &path(&place, target)]), 1, "the volume itself lies on it");
+    }
+    let after = fs::metadata(&image).unwrap();
+    assert_eq!((after.ino(), after.len(), after.nlink()), (before.ino(), before.len(), 2));
+    f2fs_oracle::assert_clean(&image);
 }
 
 #[test]

@@ -71,8 +71,6 @@ fn what_was_unmounted_is_opened_again_at_once() {
     mounted.judge();
 }
 
-/// With a journal in each of its modes: files, a renamed one, a directory.
-/// Without an `fsync`, since the file was opened so.
 #[test]
 fn what_the_kernel_kept_of_a_killed_server_does_not_keep_the_mount() {
     let test = "what_the_kernel_kept_of_a_killed_server_does_not_keep_the_mount";
@@ -90,6 +88,7 @@ fn what_the_kernel_kept_of_a_killed_server_does_not_keep_the_mount() {
     mounted.judge();
 }
 
+/// Without an `fsync`, since the file was opened so.
 #[test]
 fn what_was_written_synchronously_survives_a_kill() {
     for cache in ["cache=none", "cache=through", "cache=writeback"] {
@@ -118,6 +117,7 @@ fn what_was_written_synchronously_survives_a_kill() {
     }
 }
 
+/// With a journal in each of its modes: files, a renamed one, a directory.
 #[test]
 fn what_was_synced_into_a_journal_survives_a_kill() {
     for mode in ["ordered", "journal"] {

@@ -388,6 +388,16 @@ fn an_image_is_not_copied_into_itself() {
     let place = Place::new();
     let image = formatted(&place);
     let own = image.to_str().unwrap();
-    fail(&mut f2fs("put", &image, &[own, "/self"]), 1, "is the image itself");
+    fail(&mut f2fs("put", &image, &[own, "/self"]), 1, "the volume itself lies on it");
     assert_eq!(ok(&mut f2fs("ls", &image, &["/"])), "");
+
+    // Below a directory it is left out by any of its names; the rest is copied.
+    fs::create_dir(place.path("tree")).unwrap();
+    fs::write(place.path("tree/kept"), "kept").unwrap();
+    fs::hard_link(&image, place.path("tree/volume")).unwrap();
+    symlink(&image, place.path("tree/link")).unwrap();
+    let tree = path(&place, "tree");
+    fail(&mut f2fs("put", &image, &["-r", &tree, "/tree"]), 1, "tree/volume: the volume itself lies on it");
+    assert_eq!(ok(&mut f2fs("ls", &image, &["/tree"])), "kept\nlink\n");
+    f2fs_oracle::assert_clean(&image);
 }

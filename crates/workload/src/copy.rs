@@ -13,6 +13,7 @@ mod outward;
 mod place;
 mod stream;
 mod tally;
+mod volume_files;
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -25,9 +26,10 @@ use crate::shell::Quoted;
 pub use inward::{copy_in, copy_in_open};
 pub use outward::copy_out;
 pub use stream::write_to;
+pub use volume_files::VolumeFiles;
 
 /// Options of a copy.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
     /// Directories with all that they hold; without it a directory is refused.
     pub recursive: bool,
@@ -35,6 +37,8 @@ pub struct CopyOptions {
     pub jobs: Option<NonZeroUsize>,
     /// Device nodes, pipes and sockets are left out of a copy to the host.
     pub skip_special: bool,
+    /// What the volume itself lies on.
+    pub volume_files: VolumeFiles,
 }
 
 impl CopyOptions {
@@ -116,6 +120,12 @@ pub enum CopyError {
         path: PathBuf,
         /// The name.
         name: Vec<u8>,
+    },
+    /// A file of the host that the volume itself lies on ([`VolumeFiles`]). It is neither copied nor replaced.
+    #[error("{}: the volume itself lies on it", Quoted::path(.path))]
+    OwnFile {
+        /// The path.
+        path: PathBuf,
     },
     /// The destination is a symbolic link to nothing.
     #[error("{}: is a symbolic link whose target is missing; nothing is written through it", Quoted::path(.path))]

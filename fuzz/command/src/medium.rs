@@ -9,6 +9,7 @@ use f2fs::device::BlockDevice;
 use f2fs::journal::SharedMedium;
 use f2fs::uring::{OpenError, OpenOptions};
 use f2fs_device_test::SparseDevice;
+use f2fs_workload::copy::VolumeFiles;
 
 use crate::args::journal::JournalChoice;
 use crate::error::CliError;
@@ -41,6 +42,11 @@ pub(crate) fn expect_another(_image: &Path, _journal: &Path) -> Result<(), CliEr
 /// Nothing outside is the image.
 pub(crate) fn is_same(_one: &Path, _other: &Path) -> bool {
     false
+}
+
+/// As there.
+pub(crate) fn volume_files(_image: &Path) -> VolumeFiles {
+    VolumeFiles::default()
 }
 
 pub(crate) fn journal_path() -> Option<&'static Path> {

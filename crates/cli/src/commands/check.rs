@@ -110,6 +110,10 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
     }
     // A crash may leave a torn copy: it is shown, but the volume is sound.
     let sound = report.is_consistent() && journal_is_good;
+    if sound && !report.is_clean() && !as_json {
+        let shown = Quoted::path(image);
+        say(format_args!("{shown}: the volume is sound: what was found does no harm, and --repair mends it"));
+    }
     tell_verdict(if sound { 0 } else { CORRUPT }, told)
 }
 

@@ -14,7 +14,6 @@ use crate::commands::{names, show};
 use crate::error::{CliError, Context, say};
 use crate::image::{Access, change_by_copying, open_to_copy};
 use crate::interrupt::{guarded, is_stopping};
-use crate::medium::is_same;
 use crate::progress;
 
 pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Result<(), CliError> {
@@ -31,9 +30,6 @@ pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Res
                 let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| CliError::at(name, error))?;
                 let new = names::new(FileKind::Regular, 0o644);
                 return copy_in_open(fs, input.into(), name, last, new, tell).map_err(CliError::new);
-            }
-            if is_same(image, source) {
-                return Err(CliError::at(source, "is the image itself"));
             }
             // One directory is merged into the other; anything else goes into a directory under its own name.
             let into = exists && (sources.len() > 1 || !source.is_dir());
@@ -52,9 +48,6 @@ pub(crate) fn get(image: &Path, access: Access, paths: &[PathBuf], options: &Cop
         let stat = fs.symlink_metadata(source).about(source)?;
         let into = last.is_dir() && (sources.len() > 1 || stat.kind != FileKind::Directory);
         let target = if into { target } else { last };
-        if is_same(image, target) {
-            return Err(CliError::at(target, "is the image itself"));
-        }
         copy_out(&fs, source, target, options, tell).map_err(CliError::new)
     };
     guarded(

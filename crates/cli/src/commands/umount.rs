@@ -18,7 +18,7 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
     let Some(Mount { image, read_only }) = mounts::on(&shown) else {
         return Err(CliError::at(&shown, "no volume is mounted there by f2fs"));
     };
-    let how = if rustix::process::geteuid().is_root() { ["umount", "-i"] } else { ["fusermount3", "-u"] };
+    let (program, flag) = if rustix::process::geteuid().is_root() { ("umount", "-i") } else { ("fusermount3", "-u") };
     let (past, synced) = if read_only { (None, Ok(())) } else { sync(&shown) };
     if let Some(error) = past.filter(|error| !is_without_server(error)) {
         let shown = Quoted::path(&shown);
@@ -28,13 +28,19 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
     if let Err(error) = synced
         && !dead
     {
-        let how = how.join(" ");
-        let what =
-            format_args!("what was changed cannot be written, so it stays mounted: {error}. `{how}` gives it up");
+        let what = format_args!(
+            "what was changed cannot be written, so it stays mounted: {error}. `{program} {flag}` gives it up"
+        );
         return Err(CliError::at(&shown, what));
     }
     let server = closing::in_use(&image);
-    let status = Command::new(how[0]).args([how[1], "--"]).arg(&shown).status();
+    let mut unmount = Command::new(program);
+    unmount.arg(flag);
+    if dead {
+        // Files that are open there are in nobody's way any more: whoever has them gets errors already.
+        unmount.arg(if program == "umount" { "-l" } else { "-z" });
+    }
+    let status = unmount.arg("--").arg(&shown).status();
     match status {
         Ok(status) if status.success() && dead => {
             let image = Quoted::path(&image);
@@ -42,7 +48,7 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
         }
         Ok(status) if status.success() => {}
         Ok(_) => return Err(CliError::said()),
-        Err(error) => return Err(CliError::new(format_args!("{}: {error}", how[0]))),
+        Err(error) => return Err(CliError::new(format_args!("{program}: {error}"))),
     }
     closing::until_closed(&image, server)
 }

@@ -22,7 +22,8 @@ use super::crew::{Crew, Node};
 use super::place::Place;
 use super::stream::Buffer;
 use super::tally::Tally;
-use super::{CopyError, CopyOptions, CopyProgress, Watch, host, incomplete, volume};
+use super::volume_files::Identity;
+use super::{CopyError, CopyOptions, CopyProgress, VolumeFiles, Watch, host, incomplete, volume};
 
 /// Entries of a directory that one worker copies before another may go on.
 const PAGE: usize = 128;
@@ -34,7 +35,8 @@ const PAGE: usize = 128;
 /// Entries of a directory that cannot be copied are told to `watch` and counted; the rest is copied.
 ///
 /// # Errors
-/// [`CopyError`], where nothing more can be copied; files copied until then stay.
+/// [`CopyError`], where nothing more can be copied; files copied until then stay. [`CopyError::OwnFile`] if the volume
+/// lies on `from`.
 pub fn copy_in(
     fs: &FileSystem,
     from: &Path,
@@ -44,8 +46,9 @@ pub fn copy_in(
 ) -> Result<CopyProgress, CopyError> {
     let metadata = fs::metadata(from).map_err(host(from))?;
     let total = if metadata.is_file() { metadata.len() } else { 0 };
-    let copy = Inward { fs, links: Mutex::new(HashMap::new()), tally: Tally::new(watch, true, total) };
+    let copy = Inward::new(fs, &options.volume_files, watch, total);
     if !metadata.is_dir() {
+        copy.expect_foreign(from, &metadata)?;
         let permissions = if metadata.is_file() { metadata.mode() & 0o7777 } else { 0o644 };
         let new = NewFile::new(FileKind::Regular, permissions as u16).owner(metadata.uid(), metadata.gid());
         let file = File::open(from).map_err(host(from))?;
@@ -77,7 +80,8 @@ pub fn copy_in_open(
     new: NewFile,
     watch: Watch<'_>,
 ) -> Result<CopyProgress, CopyError> {
-    let copy = Inward { fs, links: Mutex::new(HashMap::new()), tally: Tally::new(watch, true, 0) };
+    let none = VolumeFiles::default();
+    let copy = Inward::new(fs, &none, watch, 0);
     copy.named(&Source { file, from: name, whole: None, new }, to)?;
     copy.tally.result()
 }
@@ -117,12 +121,25 @@ enum Job {
 
 struct Inward<'a> {
     fs: &'a FileSystem,
+    volume_files: &'a VolumeFiles,
     /// Where the first name of a file with several names went.
     links: Mutex<HashMap<(u64, u64), PathBuf>>,
     tally: Tally<'a>,
 }
 
-impl Inward<'_> {
+impl<'a> Inward<'a> {
+    fn new(fs: &'a FileSystem, volume_files: &'a VolumeFiles, watch: Watch<'a>, total_bytes: u64) -> Inward<'a> {
+        Inward { fs, volume_files, links: Mutex::new(HashMap::new()), tally: Tally::new(watch, true, total_bytes) }
+    }
+
+    /// Refuses what the volume itself lies on: it changes while it is copied, and would fill the volume with itself.
+    fn expect_foreign(&self, from: &Path, metadata: &Metadata) -> Result<(), CopyError> {
+        match self.volume_files.has(Identity::of(metadata)) {
+            true => Err(CopyError::OwnFile { path: from.to_path_buf() }),
+            false => Ok(()),
+        }
+    }
+
     fn work(&self, buffer: &mut Buffer, job: Job, crew: &Crew<Job>) {
         let (node, iter) = match job {
             Job::Page { node, iter } => (node, iter),
@@ -266,6 +283,7 @@ impl Inward<'_> {
     /// Copies an entry of a directory that is not a directory itself.
     fn entry(&self, buffer: &mut Buffer, from: &Path, place: &Place<'_>, metadata: &Metadata) -> Result<(), CopyError> {
         if metadata.is_file() {
+            self.expect_foreign(from, metadata)?;
             self.tally.found(metadata.len());
         }
         if metadata.nlink() < 2 {

@@ -26,20 +26,22 @@ use super::crew::{Crew, Node};
 use super::onto::{Made, attributes};
 use super::stream::{Buffer, fill, write_to};
 use super::tally::Tally;
-use super::{CopyError, CopyOptions, CopyProgress, Watch, host, incomplete, volume};
+use super::volume_files::Identity;
+use super::{CopyError, CopyOptions, CopyProgress, VolumeFiles, Watch, host, incomplete, volume};
 
 /// Entries of a directory that one worker copies before another may go on.
 const PAGE: usize = 128;
 
 /// Copies `from` of the volume to `to` on this machine. A directory that exists there is merged into; a file or
-/// symbolic link below it is replaced. Nothing outside of it is touched, whatever names and links the volume holds. A
+/// symbolic link below it is replaced, but none that the volume lies on. Nothing outside of it is touched, whatever names and links the volume holds. A
 /// file that is copied by itself is written into the file that `to` names, as `cp` does: a device or pipe gets the
 /// bytes.
 ///
 /// Entries of a directory that cannot be copied are told to `watch` and counted; the rest is copied.
 ///
 /// # Errors
-/// [`CopyError`], where nothing more can be copied; files copied until then stay.
+/// [`CopyError`], where nothing more can be copied; files copied until then stay. [`CopyError::OwnFile`] if the volume
+/// lies on `to`.
 pub fn copy_out(
     fs: &FileSystem,
     from: &Path,
@@ -54,6 +56,9 @@ pub fn copy_out(
         _ => 0,
     };
     let tally = Tally::new(watch, false, total);
+    if options.volume_files.has_at(to) {
+        return Err(CopyError::OwnFile { path: to.to_path_buf() });
+    }
     if stat.kind == FileKind::Regular {
         let (bytes, refused) = one_file(fs, from, to, &stat, options)?;
         tally.copied(bytes, refused);
@@ -166,11 +171,12 @@ struct Outward<'a> {
     links: Mutex<HashMap<Nid, Place>>,
     tally: Tally<'a>,
     skip_special: bool,
+    volume_files: &'a VolumeFiles,
     workers: usize,
 }
 
 impl<'a> Outward<'a> {
-    fn new(fs: &'a FileSystem, to: &Path, options: &CopyOptions, tally: Tally<'a>) -> Result<Self, CopyError> {
+    fn new(fs: &'a FileSystem, to: &Path, options: &'a CopyOptions, tally: Tally<'a>) -> Result<Self, CopyError> {
         Ok(Outward {
             fs,
             to: to.to_path_buf(),
@@ -179,6 +185,7 @@ impl<'a> Outward<'a> {
             links: Mutex::new(HashMap::new()),
             tally,
             skip_special: options.skip_special,
+            volume_files: &options.volume_files,
             workers: options.workers(),
         })
     }
@@ -323,20 +330,22 @@ impl<'a> Outward<'a> {
         stat: &Metadata,
         make: impl Fn() -> rustix::io::Result<T>,
     ) -> Result<T, CopyError> {
-        let result = make().or_else(|error| {
-            if error != Errno::EXIST {
-                return Err(error);
-            }
-            let there = rustix::fs::statat(entry.directory, entry.name(), AtFlags::SYMLINK_NOFOLLOW)?;
-            let there = FileType::from_raw_mode(there.st_mode);
-            let goes = matches!(there, FileType::RegularFile | FileType::Symlink) || Some(there) == special(stat.kind);
-            if !goes {
-                return Err(error);
-            }
-            rustix::fs::unlinkat(entry.directory, entry.name(), AtFlags::empty())?;
-            make()
-        });
-        result.map_err(|error| host(&self.shown(&join(entry.below, entry.name)))(error.into()))
+        let shown = || self.shown(&join(entry.below, entry.name));
+        let failed = |error: Errno| host(&shown())(error.into());
+        match make() {
+            Err(Errno::EXIST) => {}
+            result => return result.map_err(failed),
+        }
+        let there = rustix::fs::statat(entry.directory, entry.name(), AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if self.volume_files.has(Identity { device: there.st_dev, ino: there.st_ino }) {
+            return Err(CopyError::OwnFile { path: shown() });
+        }
+        let kind = FileType::from_raw_mode(there.st_mode);
+        let goes = matches!(kind, FileType::RegularFile | FileType::Symlink) || Some(kind) == special(stat.kind);
+        if !goes {
+            return Err(failed(Errno::EXIST));
+        }
+        rustix::fs::unlinkat(entry.directory, entry.name(), AtFlags::empty()).and_then(|()| make()).map_err(failed)
     }
 
     fn make(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Metadata) -> Result<(), CopyError> {
