@@ -48,6 +48,9 @@ kinds! {
     Features = "features",
     /// One checkpoint pack is invalid; the other one is in force.
     TornPack = "torn pack",
+    /// The newest checkpoint has lost its first block, and the one before it is in force. No power cut leaves that: the
+    /// last block, which still is there, is written when all others are durable.
+    LostCheckpoint = "lost checkpoint",
     /// Neither checkpoint pack is valid.
     NoCheckpoint = "no checkpoint",
     /// A field of the checkpoint in force.

@@ -105,6 +105,40 @@ fn read(source: &Source<'_>, start: BlockAddr) -> Result<Result<CheckpointBlock,
     Ok(Ok(first))
 }
 
+/// The blocks that end a pack here, or ended one before: what is left of a checkpoint if its first block is bad.
+pub(super) fn ends(source: &Source<'_>, start: BlockAddr) -> Result<Vec<CheckpointBlock>, CheckError> {
+    let blocks = source.run(start, BLOCKS_PER_SEGMENT as usize)?;
+    let all = (0..BLOCKS_PER_SEGMENT).map(|offset| (offset, CheckpointBlock::read(blocks.block(offset as usize))));
+    Ok(all.filter(|(offset, block)| *offset != 0 && block.is_end_at(*offset)).map(|(_, block)| block).collect())
+}
+
+/// A checkpoint that is newer than the one in force, and has lost its first block.
+#[derive(Debug)]
+pub(super) struct Lost {
+    /// Its pack.
+    pub(super) index: u32,
+    /// Its last block, which its first one was a copy of.
+    pub(super) end: CheckpointBlock,
+}
+
+impl Lost {
+    /// Looks for it in the pack that is bad, if the other one is good.
+    pub(super) fn find(source: &Source<'_>, geometry: &Geometry) -> Result<Option<Lost>, CheckError> {
+        let (index, good) =
+            match [read(source, geometry.checkpoint_pack(0))?, read(source, geometry.checkpoint_pack(1))?] {
+                [Ok(good), Err(_)] => (1, good),
+                [Err(_), Ok(good)] => (0, good),
+                _ => return Ok(None),
+            };
+        let ends = ends(source, geometry.checkpoint_pack(index))?;
+        Ok(ends.into_iter().find(|end| end.follows(&good)).map(|end| Lost { index, end }))
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.end.header.checkpoint_ver.get()
+    }
+}
+
 /// Finds the pack in force. `None`: the rest cannot be judged by any; the findings say why.
 pub(super) fn load(source: &Source<'_>, geometry: &Geometry, findings: &Collector) -> Result<Option<Pack>, CheckError> {
     let packs = [read(source, geometry.checkpoint_pack(0))?, read(source, geometry.checkpoint_pack(1))?];
@@ -113,6 +147,11 @@ pub(super) fn load(source: &Source<'_>, geometry: &Geometry, findings: &Collecto
         if let Err(bad) = pack {
             findings.add(kind, Place::Pack(index), Problem::Corrupt(bad.clone()));
         }
+    }
+    if let Some(lost) = Lost::find(source, geometry)? {
+        let what = "the first block of a checkpoint is lost, which is newer than the one in force; its version";
+        let problem = Problem::Fault { what, found: lost.version() };
+        findings.add(FindingKind::LostCheckpoint, Place::Pack(lost.index), problem);
     }
     let (index, block) = match packs {
         [Ok(first), Ok(second)] => {

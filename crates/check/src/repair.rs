@@ -18,6 +18,8 @@
 //!   name.
 //! - Inodes that nothing refers to get their first name back where it is free, or go to `lost+found`, by their numbers;
 //!   nodes without an inode are freed. If the root itself is gone, an empty one is made, which they come back to.
+//! - A checkpoint of which only the first block is lost wins over the older one that is in force, if the volume is
+//!   whole with it, or is not without it either. Where nothing else is wrong, that block is all that is written.
 //! - What cannot be told is left alone: the check of the result then still finds it, and [`Repair::after`] says so.
 //!
 //! On zones nothing is changed in place: blocks that change are written again in empty zones, and so are blocks at
@@ -41,6 +43,7 @@ mod entries;
 mod grow;
 mod inode;
 mod lost;
+mod lost_checkpoint;
 mod make;
 mod nodes;
 mod overlay;
@@ -124,6 +127,7 @@ pub struct Repair {
     /// Blocks that change when the volume is written to: the first of both checkpoint packs, and that where the next
     /// chain of synced nodes begins.
     witnesses: Vec<u64>,
+    brings_back_checkpoint: bool,
     claim: Mutex<Option<Claim>>,
 }
 
@@ -138,6 +142,13 @@ impl Repair {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
+    }
+
+    /// Whether it brings a checkpoint back that is newer than the one in force, and of which only the first block was
+    /// lost. What was synced between the two is part of it.
+    #[must_use]
+    pub fn brings_back_checkpoint(&self) -> bool {
+        self.brings_back_checkpoint
     }
 
     /// Writes the changed blocks, and flushes. Write the backup first. Afterwards others may open the device.
@@ -229,6 +240,7 @@ fn plan_with(
         moved: Vec::new(),
         zones: BTreeMap::new(),
         witnesses: Vec::new(),
+        brings_back_checkpoint: false,
         claim: Mutex::new(Some(claim)),
     };
     let is_sound = !repair.before.needs_repair() && repair.before.complete;
@@ -236,10 +248,15 @@ fn plan_with(
         repair.after = repair.before.clone();
         return Ok(repair);
     }
+    let beginning = lost_checkpoint::begin(device, options, gives_up_synced, &mut repair)?;
+    if !repair.changes.is_empty() {
+        return Ok(repair);
+    }
     let mut state = state::State::default();
     for pass in 1..=MAX_PASSES {
-        let overlay = Overlay::new(device.clone());
+        let overlay = Overlay::new_on(&beginning.overlay);
         state.begin_pass();
+        beginning.actions.iter().for_each(|action| state.act(|| action.clone()));
         let conflicts = state.conflicts();
         let mut tables = tables::Tables::load(&overlay, &mut state)?;
         walk::walk(&overlay, &mut tables, &mut state)?;

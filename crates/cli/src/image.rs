@@ -117,7 +117,8 @@ fn open_on(
     options.journal = journal.filter(|_| access != Access::ReadCheckpoint);
     options.without_journal = medium::without_journal();
     options.page_cache = medium::page_cache();
-    options.volume = options.volume.read_only(access != Access::Write).recovery(access != Access::ReadCheckpoint);
+    options.volume =
+        options.volume.read_only(access != Access::Write).recovery(access != Access::ReadCheckpoint).newest_only(true);
     let fs = FileSystem::open(Arc::clone(device), options).map_err(|error| match &error {
         FsError::Recovery(_) => CliError::at(image, format_args!("{error} (--no-recovery shows the checkpoint)")),
         FsError::OtherJournal { .. } => {
@@ -131,6 +132,9 @@ fn open_on(
             image,
             format_args!("{error}: --journal names it, --without-journal gives up the files that were synced into it"),
         ),
+        FsError::Volume(VolumeError::LostCheckpoint { .. }) => {
+            CliError::at(image, format_args!("{error}: `f2fs check --repair` brings it back"))
+        }
         FsError::Volume(VolumeError::NoSuperblock { .. }) => match foreign(&**device) {
             Some(what) => CliError::at(image, what),
             None => CliError::at(image, format_args!("{error} (f2fs inspect shows what is left)")),
@@ -153,7 +157,11 @@ fn open_on(
     if let Some(damage) = &fs.volume().damage().superblock {
         say(format_args!("{shown}: the other superblock is damaged: {damage}"));
     }
-    if let Some(damage) = &fs.volume().damage().pack {
+    if let Some(newer) = fs.volume().damage().newer {
+        say(format_args!(
+            "{shown}: what is shown is older than checkpoint {newer:#x}, which lost its first block: `f2fs check --repair` brings it back"
+        ));
+    } else if let Some(damage) = &fs.volume().damage().pack {
         say(format_args!("{shown}: the other checkpoint pack is damaged: {damage}"));
     }
     Ok(fs)

@@ -187,7 +187,7 @@ fn what_else_is_mounted_stays_and_dead_mounts_are_named() {
     assert!(is_mounted(&other));
     umount(&other);
     // What programs have open there does not keep a mount that nobody serves.
-    let open = fs::File::create(mounted.path("open")).unwrap();
+    let open = File::create(mounted.path("open")).unwrap();
     mounted.kill(Signal::KILL);
     fail(
         command(["mount"]).arg(&mounted.image).arg(&mounted.dir),

@@ -10,7 +10,7 @@ use f2fs_format::checkpoint::CheckpointBlock;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Corruption, FormatError};
 use f2fs_test_kit::harm::{geometry, open, patch_superblock, read, refuse, volume};
-use f2fs_volume::VolumeError;
+use f2fs_volume::{VolumeError, VolumeOptions};
 
 #[test]
 fn truncated_images() {
@@ -124,6 +124,21 @@ fn bad_checksums_of_packs() {
         let shared = Arc::new(good.snapshot());
         let fs = FileSystem::open(shared.clone(), Options::new()).unwrap();
         assert!(matches!(fs.volume().damage().pack, Some(Corruption::Checksum { .. })));
+        // Without its last block it never counted; without its first one it did.
+        let (older, newer) = (version(&good, 1 - current), (!at_end).then(|| version(&device, current)));
+        assert_eq!(fs.volume().damage().newer, newer);
+        drop(fs);
+        let careful =
+            || FileSystem::open(shared.clone(), Options::new().volume(VolumeOptions::new().newest_only(true)));
+        match newer {
+            Some(newer) => {
+                let expected = VolumeError::LostCheckpoint { pack: current, newer, older };
+                let error = careful().unwrap_err().to_string();
+                assert_eq!(error, FsError::Volume(expected).to_string());
+            }
+            None => drop(careful().unwrap()),
+        }
+        let fs = FileSystem::open(shared.clone(), Options::new()).unwrap();
         assert!(!fs.exists("/new").unwrap());
         assert_eq!(fs.metadata("/small").unwrap().size, 6);
         // The next checkpoint heals it.

@@ -174,6 +174,23 @@ impl CheckpointBlock {
         Ok(())
     }
 
+    /// Whether this block ends a pack, of which it is block `offset`: a checkpoint is composed so that its first and its
+    /// last block are the same.
+    #[must_use]
+    pub fn is_end_at(&self, offset: u32) -> bool {
+        self.header.cp_pack_total_block_count.get().checked_sub(1) == Some(offset) && self.verify().is_ok()
+    }
+
+    /// Whether this is the checkpoint right after `other`, of the same volume.
+    #[must_use]
+    pub fn follows(&self, other: &CheckpointBlock) -> bool {
+        let (one, two) = (&self.header, &other.header);
+        let of_volume = |header: &CheckpointHeader| {
+            (header.user_block_count, header.overprov_segment_count, header.rsvd_segment_count)
+        };
+        one.checkpoint_ver.get() == two.checkpoint_ver.get().wrapping_add(1) && of_volume(one) == of_volume(two)
+    }
+
     /// Computes and stores the checksum. Does nothing if `checksum_offset` is impossible.
     pub fn seal(&mut self) {
         if let Ok((_, computed)) = self.checksums() {

@@ -12,4 +12,10 @@ pub struct Damage {
     pub superblock: Option<Corruption>,
     /// The fault of the other checkpoint pack.
     pub pack: Option<Corruption>,
+    /// The version of a checkpoint in that pack which is newer than the one in use. Its last block says so, which is
+    /// written when all others are durable: no power cut leaves that. [`VolumeOptions::newest_only`] refuses to write to
+    /// such a volume; a repair brings the checkpoint back.
+    ///
+    /// [`VolumeOptions::newest_only`]: crate::VolumeOptions::newest_only
+    pub newer: Option<u64>,
 }

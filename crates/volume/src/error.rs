@@ -50,6 +50,19 @@ pub enum VolumeError {
         /// The fault of the second pack.
         second: Corruption,
     },
+    /// The newest checkpoint lost its first block. What is written would build on the one before it, and give up the
+    /// newer one for good ([`VolumeOptions::newest_only`](crate::VolumeOptions::newest_only)).
+    #[error(
+        "checkpoint {newer:#x} in pack {pack} lost its first block, and a change would give it up for checkpoint {older:#x}"
+    )]
+    LostCheckpoint {
+        /// 0 or 1: its pack.
+        pack: u32,
+        /// Its version.
+        newer: u64,
+        /// The version of the checkpoint that can be opened.
+        older: u64,
+    },
     /// The volume says that it is larger than the device.
     #[error("the volume has {volume} blocks, the device only {device}: truncated image?")]
     Truncated {

@@ -59,6 +59,9 @@ impl Volume {
         let device = behind.clone().map_or(device, |behind| behind);
         let pack = Pack::load(&*device, &geometry)?;
         let checkpoint = &pack.checkpoint;
+        if let Some(newer) = pack.newer.filter(|_| options.newest_only && !options.read_only) {
+            return Err(VolumeError::LostCheckpoint { pack: 1 - pack.index, newer, older: checkpoint.version });
+        }
         let kept = KeptSections::new(&geometry, checkpoint.overprovision_segments);
         let lanes = zones
             .as_ref()
@@ -124,7 +127,12 @@ impl Volume {
             epochs: Epochs::new(),
             names: NameVersions::new(),
             last_checkpoint: LastCheckpoint::new(&pack),
-            damage: Damage { superblock: loaded.other, pack: pack.other, superblock_copy: loaded.copy },
+            damage: Damage {
+                superblock: loaded.other,
+                pack: pack.other,
+                newer: pack.newer,
+                superblock_copy: loaded.copy,
+            },
             recycler: f2fs_device::Recycler::new(),
             lanes: PerCore::with_slots(lanes, |_| ()),
             written: WriteCounters::new(),

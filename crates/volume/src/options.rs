@@ -33,6 +33,10 @@ pub struct VolumeOptions {
     /// Whether what was synced since the last checkpoint is recovered. Without this the volume
     /// is opened at its last checkpoint.
     pub recovery: bool,
+    /// Whether opening for writing is refused where the newest checkpoint lost its first block, and only the one before
+    /// it can be opened. Without this such a volume is opened as Linux does: the older checkpoint is continued, and what
+    /// came after it is gone for good.
+    pub newest_only: bool,
     /// The promise of a sync of a file.
     pub fsync: FsyncMode,
     /// Whether segments that a checkpoint frees are discarded, if the device can. If the device is an image file,
@@ -68,6 +72,7 @@ impl Default for VolumeOptions {
             nodes_left_to_freeze: 512,
             nid_policy: f2fs_nat::Policy::default(),
             recovery: true,
+            newest_only: false,
             fsync: FsyncMode::default(),
             discard: true,
             write_behind: 0,
@@ -121,6 +126,13 @@ impl VolumeOptions {
     #[must_use]
     pub fn recovery(mut self, yes: bool) -> Self {
         self.recovery = yes;
+        self
+    }
+
+    /// Whether a volume is not opened for writing at an older checkpoint than its newest.
+    #[must_use]
+    pub fn newest_only(mut self, yes: bool) -> Self {
+        self.newest_only = yes;
         self
     }
 

@@ -22,6 +22,8 @@ pub(crate) struct Pack {
     pub(crate) node: Option<[Box<SummaryBlock>; 3]>,
     /// The fault of the other pack, if it was damaged.
     pub(crate) other: Option<Corruption>,
+    /// The version of the checkpoint that the other pack holds, if that is newer, and lost its first block.
+    pub(crate) newer: Option<u64>,
 }
 
 /// A checkpoint block that is valid together with its copy at the end of the pack; what is wrong otherwise.
@@ -51,6 +53,19 @@ fn validate(device: &dyn BlockDevice, geometry: &Geometry, index: u32) -> Result
     Ok(Ok(first))
 }
 
+/// The version of the checkpoint right after this one whose last block stands in a pack that is bad.
+fn newer_in(
+    device: &dyn BlockDevice,
+    geometry: &Geometry,
+    index: u32,
+    this: &CheckpointBlock,
+) -> Result<Option<u64>, VolumeError> {
+    let blocks = device.read(u64::from(geometry.checkpoint_pack(index).0), BLOCKS_PER_SEGMENT as usize)?;
+    let mut ends = (1..BLOCKS_PER_SEGMENT).map(|offset| (offset, CheckpointBlock::read(blocks.block(offset as usize))));
+    let newer = ends.find(|(offset, end)| end.follows(this) && end.is_end_at(*offset));
+    Ok(newer.map(|(_, end)| end.header.checkpoint_ver.get()))
+}
+
 impl Pack {
     /// Reads the current pack: of the valid ones, the one with the higher version (`f2fs_get_valid_checkpoint`).
     pub(crate) fn load(device: &dyn BlockDevice, geometry: &Geometry) -> Result<Pack, VolumeError> {
@@ -64,6 +79,7 @@ impl Pack {
             (Err(error), Ok(second)) => (1, second, Some(error)),
             (Err(first), Err(second)) => return Err(VolumeError::NoCheckpoint { first, second }),
         };
+        let newer = if other.is_some() { newer_in(device, geometry, 1 - index, &block)? } else { None };
         let checkpoint = Checkpoint::from_header(&block.header, geometry)?;
         let buf = device.read(u64::from(geometry.checkpoint_pack(index).0), checkpoint.pack_blocks as usize)?;
         let blocks: Vec<RawBlock> = buf.as_blocks().iter().map(|block| block.0).collect();
@@ -81,7 +97,7 @@ impl Pack {
             summaries(&blocks[start_sum..])
         };
         let node = checkpoint.has_node_summaries().then(|| summaries(&blocks[node_start..]));
-        Ok(Pack { index, block, checkpoint, bitmaps, orphans, data, node, other })
+        Ok(Pack { index, block, checkpoint, bitmaps, orphans, data, node, other, newer })
     }
 
     /// The journal that rides in a log's summary.

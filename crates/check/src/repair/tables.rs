@@ -240,15 +240,11 @@ fn load_pack(
     let mut packs = Vec::new();
     for index in 0..2 {
         // The block that ends a pack is a copy of the one that begins it.
-        for offset in 0..BLOCKS_PER_SEGMENT {
-            let block = overlay.block(geometry.checkpoint_pack(index).offset(offset))?;
-            let checkpoint = CheckpointBlock::read(&block);
-            let total = checkpoint.header.cp_pack_total_block_count.get();
-            let in_place = offset == 0 || total == offset + 1;
-            if in_place && checkpoint.header.checkpoint_ver.get() != 0 && checkpoint.verify().is_ok() {
-                packs.push((checkpoint.header.checkpoint_ver.get(), index, checkpoint));
-            }
-        }
+        let start = geometry.checkpoint_pack(index);
+        let first = CheckpointBlock::read(&*overlay.block(start)?);
+        let all = Some(first).filter(|first| first.verify().is_ok()).into_iter().chain(pack::ends(source, start)?);
+        let all = all.map(|checkpoint| (checkpoint.header.checkpoint_ver.get(), index, checkpoint));
+        packs.extend(all.filter(|(version, ..)| *version != 0));
     }
     packs.sort_by_key(|(version, ..)| std::cmp::Reverse(*version));
     for (_, index, mut checkpoint) in packs {

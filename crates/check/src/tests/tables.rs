@@ -1,6 +1,6 @@
 //! Mutants of the superblock, the pack, NAT, SIT and SSA.
 
-use f2fs_format::checkpoint::{alloc_type, flags};
+use f2fs_format::checkpoint::{CheckpointBlock, alloc_type, flags};
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Journal, TYPE_DATA, TYPE_NODE};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, SegmentNo, nat_bits};
@@ -92,6 +92,28 @@ fn checkpoint() {
                 image.put(other.offset(block), &image.block(pack.start.offset(block)));
             }
             image.edit(pack.start.offset(pack.total() - 1), |block| block[9] ^= 1);
+        }),
+        case("first block of the newest pack lost", Kind::LostCheckpoint, Blind, |image| {
+            let pack = image.pack();
+            let other = image.geometry.checkpoint_pack(1 - pack.index);
+            let (old, new) =
+                (CheckpointBlock::read(&image.block(other)), CheckpointBlock::read(&image.block(pack.start)));
+            if !new.follows(&old) {
+                // sload.f2fs left a pack that does not count: one of the version before.
+                for block in 0..BLOCKS_PER_SEGMENT {
+                    image.put(other.offset(block), &image.block(pack.start.offset(block)));
+                }
+                for block in [0, pack.total() - 1] {
+                    image.edit(other.offset(block), |raw| {
+                        let mut checkpoint = CheckpointBlock::read(raw);
+                        let version = checkpoint.header.checkpoint_ver.get();
+                        checkpoint.header.checkpoint_ver = (version - 1).into();
+                        checkpoint.seal();
+                        *raw = *checkpoint.as_block();
+                    });
+                }
+            }
+            image.put(pack.start, &[0; 4096]);
         }),
         case("both packs lost", Kind::NoCheckpoint, Finds, |image| {
             for pack in 0..2 {

@@ -88,6 +88,8 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
     match synced {
         _ if repair.blocks().next().is_none() => {}
         SyncedSince::Nothing => {}
+        // What was synced after the older one is part of it.
+        _ if repair.brings_back_checkpoint() => {}
         SyncedSince::Files(files) if repair.before.is_consistent() && repair.before.complete => {
             drop((device, repair));
             bring_back(image)?;

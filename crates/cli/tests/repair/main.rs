@@ -2,6 +2,7 @@
 //! fsck.f2fs says afterwards. And what `inspect` says of a volume that stopped.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod copies;
 mod lost;
 mod quotas;
 mod synced;
@@ -127,25 +128,6 @@ fn content(path: &str, len: usize) -> Vec<u8> {
 
 fn lines(text: &str, of: &str) -> usize {
     text.lines().filter(|line| line.starts_with(of)).count()
-}
-
-/// A crash may leave one of two copies torn: it is told, by whose words nobody takes the volume for broken.
-#[test]
-fn a_torn_copy_does_no_harm_and_is_said_to_do_none() {
-    let place = Place::new();
-    let file = fs::File::options().write(true).open(&place.image).unwrap();
-    file.write_all_at(&[0; BLOCK], 0).unwrap();
-    let (found, said) = place.code(&["check"], &[], 0);
-    assert_eq!(lines(&found, "superblock copy: superblock 0"), 1, "{found}");
-    assert!(said.contains("the volume is sound: what was found does no harm"), "{said}");
-    let (told, said) = place.code(&["check", "--json"], &[], 0);
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!((&told["clean"], &told["consistent"]), (&false.into(), &true.into()));
-    assert_eq!(said, "");
-    place.code(&["check", "--repair"], &[], 1);
-    place.sound();
-    let (_, said) = place.code(&["check"], &[], 0);
-    assert_eq!(said, "");
 }
 
 /// Wrong counts of links.
