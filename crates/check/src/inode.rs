@@ -2,7 +2,9 @@
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::feature::Features;
-use f2fs_format::inode::{self, EXTRA_SIZE, Inode, MAX_INLINE_XATTR_WORDS, NAME_LEN, advise, flags, inline};
+use f2fs_format::inode::{
+    self, EXTRA_SIZE, Inode, MAX_INLINE_XATTR_WORDS, NAME_LEN, SIZE_WITH_CHECKSUM, advise, flags, inline,
+};
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid, hash, path};
 use f2fs_sync::atomic::Ordering::Relaxed;
@@ -150,7 +152,9 @@ fn check_extra(view: &InodeView<'_, '_>) {
         return view.fault(FindingKind::Inode, "extra attributes, but the feature is off; i_inline", inode.i_inline);
     }
     let size = u64::from(extra.i_extra_isize.get());
-    view.range(FindingKind::Inode, "i_extra_isize", size, MIN_EXTRA_SIZE, EXTRA_SIZE as u64);
+    // With checksums each inode has one: fsck.f2fs looks at no size.
+    let least = if features.contains(Features::INODE_CHECKSUM) { SIZE_WITH_CHECKSUM.into() } else { MIN_EXTRA_SIZE };
+    view.range(FindingKind::Inode, "i_extra_isize", size, least, EXTRA_SIZE as u64);
     if !size.is_multiple_of(4) {
         view.fault(FindingKind::Inode, "i_extra_isize is not a multiple of 4", size);
     }

@@ -135,6 +135,16 @@ fn open_on(
         FsError::Volume(VolumeError::LostCheckpoint { .. }) => {
             CliError::at(image, format_args!("{error}: `f2fs check --repair` brings it back"))
         }
+        FsError::Volume(VolumeError::Truncated { volume, .. }) if image.is_file() => {
+            let bytes = volume.saturating_mul(4096);
+            let shown = Quoted::path(image);
+            CliError::at(
+                image,
+                format_args!(
+                    "{error} (of a copy of it, `truncate -s {bytes} {shown}` makes one with zeros at its end)"
+                ),
+            )
+        }
         FsError::Volume(VolumeError::NoSuperblock { .. }) => match foreign(&**device) {
             Some(what) => CliError::at(image, what),
             None => CliError::at(image, format_args!("{error} (f2fs inspect shows what is left)")),

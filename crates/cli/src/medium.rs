@@ -66,6 +66,11 @@ pub(crate) fn journal_shown() -> Option<String> {
     journal_path().map(|path| format!(", journal {} ({mode})", Quoted::path(path)))
 }
 
+/// `--device`, as often as it was given.
+pub(crate) fn others() -> &'static [PathBuf] {
+    &choice().others
+}
+
 /// `--page-cache`, in bytes.
 pub(crate) fn page_cache() -> u64 {
     page_cache_or(0)

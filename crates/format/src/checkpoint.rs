@@ -262,6 +262,7 @@ pub(crate) mod tests {
             valid_inodes: 40,
             next_free_nid: Nid(51),
             elapsed_time: 12,
+            opening: 0x0102_0304_0506_0708,
         }
     }
 }

@@ -321,7 +321,7 @@ pub fn checksum_seed(sb: &superblock::SuperBlock) -> u32 {
 }
 
 /// Where the checksum stands in a node block.
-const CHECKSUM_AT: usize = 360 + 8;
+pub(crate) const CHECKSUM_AT: usize = 360 + 8;
 
 /// The checksum of an inode block (`f2fs_inode_chksum`): over inode number, generation, and the whole block, footer
 /// included, with the checksum field taken as zero.
@@ -336,10 +336,14 @@ pub fn checksum(block: &NodeBlock, seed: u32) -> u32 {
     crc::update(state, &bytes[CHECKSUM_AT + 4..])
 }
 
+/// Bytes of extra attributes that reach behind the checksum.
+pub const SIZE_WITH_CHECKSUM: u16 = 12;
+
 /// Whether inodes of this volume, and this one, carry a checksum.
 #[must_use]
 pub fn has_checksum(inode: &Inode, features: Features) -> bool {
-    features.contains(Features::INODE_CHECKSUM) && inode.extra().is_some_and(|extra| extra.i_extra_isize.get() >= 12)
+    let is_long = |extra: &InodeExtra| extra.i_extra_isize.get() >= SIZE_WITH_CHECKSUM;
+    features.contains(Features::INODE_CHECKSUM) && inode.extra().is_some_and(is_long)
 }
 
 #[cfg(test)]

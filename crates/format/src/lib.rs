@@ -32,6 +32,7 @@ pub mod dentry;
 pub mod encryption;
 mod error;
 pub mod feature;
+pub mod flipped_bit;
 pub mod geometry;
 pub mod hash;
 pub mod inode;

@@ -378,6 +378,7 @@ fn first_checkpoint(
         valid_inodes: directories,
         next_free_nid: Nid(3 + directories),
         elapsed_time: 0,
+        opening: 0,
     }
 }
 

@@ -110,7 +110,7 @@ impl SegmentConfig {
         self
     }
 
-    /// Says how many blocks can be written of each section; at least 1, and all of a section at most.
+    /// Says how many blocks can be written of each section. 0 is taken for 1, and more than a section has for all of it.
     #[must_use]
     pub fn section_capacity(mut self, blocks: u32) -> SegmentConfig {
         self.section_capacity = Some(blocks);

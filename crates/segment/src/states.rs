@@ -185,7 +185,8 @@ impl States {
     pub(crate) fn load(&self, first: SegmentNo, entries: &[RawSitEntry]) -> Result<[u64; 6], SegmentError> {
         let mut valid = [0; 6];
         let mut used: Vec<(usize, Segment)> = Vec::new();
-        for (segment, entry) in (first.0..).map(SegmentNo).zip(entries) {
+        for (number, entry) in (u64::from(first.0)..).zip(entries) {
+            let segment = SegmentNo(u32::try_from(number).unwrap_or(u32::MAX));
             let Some(word) = self.words.get(segment.index()) else {
                 return Err(SegmentError::OutsideTable { segment, segments: self.segments() });
             };

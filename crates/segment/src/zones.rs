@@ -81,8 +81,11 @@ impl SegmentManager {
     }
 
     /// Gives a section, which is free or will be when the checkpoint ends, to nobody any more: its zone cannot be
-    /// written. To the format its segments stay free.
+    /// written. To the format its segments stay free. A section that the volume does not have is no one's anyway.
     pub fn retire_section(&self, section: u32) {
+        if section >= self.geometry.sections {
+            return;
+        }
         let first = section * self.geometry.segs_per_sec;
         self.free.retire(section, first..first + self.zoning.segments());
     }

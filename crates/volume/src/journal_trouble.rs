@@ -13,8 +13,8 @@ pub enum JournalTrouble {
     /// Its records build on another checkpoint than the volume's: somebody wrote to the volume without its journal, or
     /// one of the two is an older copy. The records may name blocks that hold something else by now.
     #[error(
-        "the journal's {records} records build on checkpoint {}, and the volume is at checkpoint {}: it was written without its journal since, \
-         or one of the two is an older copy", *.base as u32, *.found as u32
+        "the journal's {records} records build on checkpoint {base:#x}, and the volume is at checkpoint {found:#x}: it was written without its journal since, \
+         or one of the two is a copy"
     )]
     OtherCheckpoint {
         /// Records of the journal.

@@ -5,6 +5,8 @@
 //! A mutex, held to read or replace it; nothing else is taken under it. The version that node footers carry is read
 //! without it. Both are replaced by the writer of a checkpoint, which has the turn.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use f2fs_format::checkpoint::Checkpoint;
 use f2fs_sync::Mutex;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +47,12 @@ impl LastCheckpoint {
 
     pub(crate) fn footer_version(&self) -> u64 {
         self.footer_version.load(Ordering::Acquire)
+    }
+
+    /// From the next checkpoint on they tell this opening from any other, also of a copy of the volume.
+    pub(crate) fn mark_opening(&self) {
+        let random = RandomState::new().build_hasher().finish();
+        self.state.lock().checkpoint.opening = random.max(1);
     }
 
     /// A new one is durable.

@@ -49,6 +49,11 @@ pub(crate) fn volume_files(_image: &Path) -> VolumeFiles {
     VolumeFiles::default()
 }
 
+/// As there.
+pub(crate) fn others() -> &'static [PathBuf] {
+    &[]
+}
+
 pub(crate) fn journal_path() -> Option<&'static Path> {
     None
 }

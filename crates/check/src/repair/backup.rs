@@ -48,6 +48,14 @@ pub enum BackupError {
         /// In which record; those are counted from 0, the head counts as 0.
         record: u64,
     },
+    /// It belongs to a device of another size.
+    #[error("the backup is that of a device of {expected} blocks, and this one has {found}")]
+    OtherDevice {
+        /// The blocks of the device that was repaired.
+        expected: u64,
+        /// The blocks of this one.
+        found: u64,
+    },
     /// It belongs to another device, or the device was changed since the repair.
     #[error("block {block} was changed since the repair: its checksum is {found:#010x}, not {expected:#010x}")]
     Changed {
@@ -144,7 +152,7 @@ pub fn undo(device: &dyn BlockDevice, mut from: impl Read) -> Result<Undone, Bac
     let field = |at: usize| head[at..at + 8].iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
     let (blocks, count) = (field(8), field(16));
     if blocks != device.info().blocks {
-        return Err(damaged("the size of the device", 0));
+        return Err(BackupError::OtherDevice { expected: blocks, found: device.info().blocks });
     }
     let mut records = Vec::new();
     for index in 0..count {

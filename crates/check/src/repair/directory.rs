@@ -121,7 +121,11 @@ impl Directory {
             match verdict {
                 Verdict::Keep => {}
                 Verdict::Remove(why) => {
-                    walk.state.act(|| format!("directory {}: the entry in slot {slot} is removed: {why}", self.ino));
+                    walk.state.act(|| {
+                        let named = view(area, block).entry(slot).ok().flatten();
+                        let name = named.map_or_else(String::new, |entry| format!(" `{}`", entry.name.escape_ascii()));
+                        format!("directory {}: the entry{name} in slot {slot} is removed: {why}", self.ino)
+                    });
                     clear(area, slot, length);
                 }
                 Verdict::Replace(name, ino, file_type) => {

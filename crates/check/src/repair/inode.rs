@@ -2,7 +2,9 @@
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::feature::Features;
-use f2fs_format::inode::{DEFAULT_INLINE_XATTR_WORDS, EXTRA_SIZE, Extent, MAX_INLINE_XATTR_WORDS, NAME_LEN, inline};
+use f2fs_format::inode::{
+    DEFAULT_INLINE_XATTR_WORDS, EXTRA_SIZE, Extent, MAX_INLINE_XATTR_WORDS, NAME_LEN, SIZE_WITH_CHECKSUM, inline,
+};
 use f2fs_format::node::{ADDRS_PER_BLOCK, NodeBlock, XATTR_NODE_OFFSET};
 use f2fs_format::path::{self, NodeKind};
 use f2fs_format::xattr::{SetMode, XattrBuffer, full_name};
@@ -36,12 +38,33 @@ pub(super) struct Content {
     pub(super) data: Vec<(u64, BlockAddr)>,
 }
 
+impl Content {
+    /// Where the last block ends.
+    fn bytes(&self) -> u64 {
+        self.last_near.max(self.last_behind).map_or(0, |last| (last + 1) * 4096)
+    }
+}
+
 impl Walk<'_> {
+    /// The type that its directory gives an inode which says none itself: its block was lost, or a part of it.
+    fn is_lost(&self, role: Role, node: &NodeBlock) -> Option<FileType> {
+        let named = match role {
+            Role::Linked { file_type, .. } => file_type,
+            Role::Root => FileType::Directory,
+            Role::Orphan | Role::Quota => FileType::Regular,
+        };
+        (FileType::from_mode(node.inode().i_mode.get()) == FileType::Unknown).then_some(named)
+    }
+
     pub(super) fn inode(&mut self, ino: Nid, role: Role) -> Result<(), RepairError> {
         let addr: BlockAddr = self.tables.nat.get(ino).block_addr.into();
         let mut node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
         let before = node.clone();
         let features = self.tables.geometry.features;
+        let lost = self.is_lost(role, &node);
+        if let Some(named) = lost {
+            self.remake_inode(ino, named, &mut node)?;
+        }
         let file_type = self.mend_mode(ino, role, &mut node);
         mend_layout(&mut node, features);
         let is_dir = file_type == FileType::Directory;
@@ -60,6 +83,9 @@ impl Walk<'_> {
             mend_inline(&mut node, features);
         } else if matches!(file_type, FileType::Regular | FileType::Symlink | FileType::Directory) {
             content = self.mend_tree(ino, &mut node)?;
+            if lost.is_some() && file_type == FileType::Regular {
+                node.inode_mut().i_size = content.bytes().into();
+            }
         }
         self.state.reserved += content.reserved;
         if is_dir && !inline_content && content.blocks == 0 && content.reserved == 0 {
@@ -172,8 +198,9 @@ impl Walk<'_> {
         let addresses = node.address_count(features);
         for slot in 0..addresses {
             let addr = node.address(slot, features).unwrap_or(BlockAddr::NULL);
-            if !self.address(ino, slot, slot as u64, addr, &mut content, &mut extent)? {
-                node.set_address(slot, BlockAddr::NULL, features);
+            let kept = self.address(ino, slot, slot as u64, addr, &mut content, &mut extent)?;
+            if kept != addr {
+                node.set_address(slot, kept, features);
             }
         }
         let mut nids = node.inode().i_nid;
@@ -199,14 +226,14 @@ impl Walk<'_> {
         self.children(ino, holder, offset, nids, &mut |walk, nid, child, mut node| {
             content.blocks += 1;
             let before = node.clone();
+            walk.refill(ino, nid, child, &mut node)?;
             if NodeKind::of(child) == Some(NodeKind::Direct) {
                 let first = path::first_block(child, addresses).unwrap_or(0);
                 content.is_behind = first >= content.end;
                 for slot in 0..ADDRS_PER_BLOCK {
                     let addr = BlockAddr::from(node.slots()[slot]);
-                    if !walk.address(nid, slot, first + slot as u64, addr, content, extent)? {
-                        node.slots_mut()[slot] = 0.into();
-                    }
+                    node.slots_mut()[slot] =
+                        walk.address(nid, slot, first + slot as u64, addr, content, extent)?.into();
                 }
             } else {
                 let mut slots = *node.slots();
@@ -221,7 +248,7 @@ impl Walk<'_> {
         })
     }
 
-    /// One address slot; tells whether it stays as it is.
+    /// One address slot; tells what belongs into it.
     fn address(
         &mut self,
         holder: Nid,
@@ -230,25 +257,40 @@ impl Walk<'_> {
         addr: BlockAddr,
         content: &mut Content,
         extent: &mut ExtentWatch,
-    ) -> Result<bool, RepairError> {
+    ) -> Result<BlockAddr, RepairError> {
         let kept = if addr.is_null() {
-            true
+            addr
         } else if addr == BlockAddr::NEW {
             content.reserved += 1;
             content.blocks += 1;
-            true
-        } else if self.take_data(holder, slot as u32, addr)? {
+            addr
+        } else {
+            self.block_of(holder, slot, addr)?
+        };
+        if !kept.is_null() && kept != BlockAddr::NEW {
             content.blocks += 1;
             let last = if content.is_behind { &mut content.last_behind } else { &mut content.last_near };
             *last = (*last).max(Some(block));
-            content.data.push((block, addr));
-            true
-        } else {
-            self.state.act(|| format!("nid {holder}: slot {slot} does not own block {addr}, it becomes a hole"));
-            false
-        };
-        extent.see(block, if kept { addr } else { BlockAddr::NULL });
+            content.data.push((block, kept));
+        }
+        extent.see(block, kept);
         Ok(kept)
+    }
+
+    /// The block that a slot owns: the one that it names, or else the one whose summary names the slot.
+    fn block_of(&mut self, holder: Nid, slot: usize, addr: BlockAddr) -> Result<BlockAddr, RepairError> {
+        if !self.tables.is_owner(self.overlay, addr, holder, slot)?
+            && let Some(other) = self.tables.owners(self.overlay)?.block(holder, slot).filter(|other| *other != addr)
+            && self.take_data(holder, slot as u32, other)?
+        {
+            self.state.act(|| format!("nid {holder}: slot {slot} does not own block {addr}, but block {other}"));
+            return Ok(other);
+        }
+        if self.take_data(holder, slot as u32, addr)? {
+            return Ok(addr);
+        }
+        self.state.act(|| format!("nid {holder}: slot {slot} does not own block {addr}, it becomes a hole"));
+        Ok(BlockAddr::NULL)
     }
 }
 
@@ -260,7 +302,8 @@ fn mend_layout(node: &mut NodeBlock, features: Features) {
             let has_xattr = inode.i_inline & inline::XATTR != 0;
             let extra = inode.extra_mut();
             let size = extra.i_extra_isize.get();
-            if !(4..=EXTRA_SIZE as u16).contains(&size) || !size.is_multiple_of(4) {
+            let least = if features.contains(Features::INODE_CHECKSUM) { SIZE_WITH_CHECKSUM } else { 4 };
+            if !(least..=EXTRA_SIZE as u16).contains(&size) || !size.is_multiple_of(4) {
                 extra.i_extra_isize = (EXTRA_SIZE as u16).into();
             }
             let words = extra.i_inline_xattr_size.get();

@@ -161,7 +161,17 @@ fn write_sit(
         entry.set_blocks(log, msb::count(&entry.valid_map));
         if entry.valid_map != old.valid_map || entry.vblocks != old.vblocks {
             let (valid, was) = (entry.valid_blocks(), old.valid_blocks());
-            state.act(|| format!("segment {segment}: type {}, {valid} valid blocks, was {was}", log.number()));
+            let old_type = old.type_number();
+            state.act(|| {
+                let types = format!("type {}, was {old_type}", log.number());
+                let blocks = format!("{valid} valid blocks, was {was}");
+                match (log.number() == old_type, valid == was) {
+                    (true, true) => format!("segment {segment}: other blocks are valid, {valid} as before"),
+                    (true, false) => format!("segment {segment}: {blocks}"),
+                    (false, true) => format!("segment {segment}: {types}"),
+                    (false, false) => format!("segment {segment}: {types}; {blocks}"),
+                }
+            });
         }
         entries.push(entry);
     }
@@ -313,6 +323,7 @@ fn write_pack(
         valid_inodes: state.inodes.len() as u32,
         next_free_nid: Nid(next_free_nid),
         elapsed_time: header.elapsed_time.get(),
+        opening: 0,
     };
     let orphans: Vec<Nid> = state.orphans.iter().copied().collect();
     let index = 1 - tables.pack.index;

@@ -1,17 +1,20 @@
 //! The tables that a repair begins with, read without believing more of them than must be.
 
 use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 
 use f2fs_device::BlockDevice as _;
 use f2fs_format::checkpoint::{CheckpointBlock, VersionBitmaps, flags};
 use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
+use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Summary, SummaryBlock, TYPE_DATA, TYPE_NODE};
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, Nid, SegmentNo};
 
 use super::RepairError;
 use super::overlay::Overlay;
+use super::owners::Owners;
 use super::state::State;
 use crate::logs::{self, Logs};
 use crate::nat::NatTable;
@@ -36,6 +39,7 @@ pub(super) struct Tables {
     summaries: HashMap<u32, Box<SummaryBlock>>,
     /// Blocks of node segments by the NID in their footers, once somebody asked.
     footers: Option<HashMap<u32, Vec<BlockAddr>>>,
+    owners: Option<Rc<Owners>>,
 }
 
 impl Tables {
@@ -76,6 +80,7 @@ impl Tables {
             sit,
             summaries: HashMap::new(),
             footers: None,
+            owners: None,
             geometry,
         };
         for (log, (segment, summary)) in LogType::ALL.into_iter().zip(&of_logs) {
@@ -119,6 +124,21 @@ impl Tables {
         Ok(self.summaries.entry(segment.0).or_insert_with(SummaryBlock::new_box))
     }
 
+    /// The summary of a segment, if somebody looked at it, or a log has it.
+    pub(super) fn known_summary(&self, segment: SegmentNo) -> Option<&SummaryBlock> {
+        self.summaries.get(&segment.0).map(|summary| &**summary)
+    }
+
+    /// What summaries and footers say of all blocks and nodes.
+    pub(super) fn owners(&mut self, overlay: &Overlay) -> Result<Rc<Owners>, RepairError> {
+        if let Some(owners) = &self.owners {
+            return Ok(Rc::clone(owners));
+        }
+        let owners = Rc::new(Owners::read(self, overlay)?);
+        self.owners = Some(Rc::clone(&owners));
+        Ok(owners)
+    }
+
     /// The node and slot that the summary says a block belongs to, and whether it is one of nodes. `None` if the summary
     /// says nothing: it is empty here, or no summary.
     pub(super) fn owner(
@@ -133,6 +153,18 @@ impl Tables {
         let owner = Nid::from(entry.nid);
         let is_owner = !owner.is_null() && owner.0 < nids && matches!(summary.entry_type, TYPE_DATA | TYPE_NODE);
         Ok(is_owner.then(|| (owner, entry.ofs_in_node.get(), summary.entry_type == TYPE_NODE)))
+    }
+
+    /// Whether the summary of a block names this slot.
+    pub(super) fn is_owner(
+        &mut self,
+        overlay: &Overlay,
+        addr: BlockAddr,
+        holder: Nid,
+        slot: usize,
+    ) -> Result<bool, RepairError> {
+        let owner = self.owner(overlay, addr)?;
+        Ok(owner.is_some_and(|(owner, owner_slot, _)| owner == holder && usize::from(owner_slot) == slot))
     }
 
     /// Whether an address names a block that can be read: one of the main area, and in a zone one that was written.
@@ -168,9 +200,41 @@ impl Tables {
                     all.entry(NodeBlock::read(&*overlay.block(addr)?).nid().0).or_default().push(addr);
                 }
             }
+            for (nid, (_, addr)) in self.forgotten(overlay)? {
+                all.entry(nid).or_insert_with(|| vec![addr]);
+            }
             self.footers = Some(all);
         }
         Ok(self.footers.as_ref().and_then(|all| all.get(&nid.0)).cloned().unwrap_or_default())
+    }
+
+    /// The newest node of each NID in segments whose SIT entries were lost: they say that nothing ever was there, and
+    /// the summaries and footers that there are nodes. With the versions that the footers carry.
+    fn forgotten(&self, overlay: &Overlay) -> Result<HashMap<u32, (u64, BlockAddr)>, RepairError> {
+        let mut newest: HashMap<u32, (u64, BlockAddr)> = HashMap::new();
+        let segments = self.sit.segments().map(SegmentNo);
+        for segment in segments.filter(|segment| *self.sit.get(*segment) == RawSitEntry::ZERO) {
+            // Most were never used; none of them is kept in memory.
+            let on_device = overlay.block(self.geometry.summary_block(segment))?;
+            let summary = self.known_summary(segment).unwrap_or(SummaryBlock::read(&on_device));
+            if summary.entry_type != TYPE_NODE {
+                continue;
+            }
+            let addrs = (0..BLOCKS_PER_SEGMENT).map(|offset| self.geometry.block_at(segment, offset));
+            for (entry, addr) in summary.entries.iter().zip(addrs) {
+                let owner = Nid::from(entry.nid);
+                if owner.is_null() || !self.zones.is_written(addr) {
+                    continue;
+                }
+                let node = *NodeBlock::read(&*overlay.block(addr)?);
+                let version = node.footer.cp_ver.get() & u64::from(u32::MAX);
+                let is_older = newest.get(&owner.0).is_some_and(|(other, _)| *other > version);
+                if node.nid() == owner && !is_older {
+                    newest.insert(owner.0, (version, addr));
+                }
+            }
+        }
+        Ok(newest)
     }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use f2fs_format::dentry::FileType;
+use f2fs_format::feature::Features;
 use f2fs_format::inode;
 use f2fs_format::node::NodeBlock;
-use f2fs_format::{BlockAddr, Nid, path};
+use f2fs_format::{BlockAddr, Nid, flipped_bit, path};
 
 use super::RepairError;
 use super::overlay::Overlay;
@@ -99,7 +100,10 @@ impl<'w> Walk<'w> {
         let entry = self.tables.nat.get(nid);
         let addr = BlockAddr::from(entry.block_addr);
         if self.tables.is_there(addr) {
-            let node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
+            let mut node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
+            if nid == ino {
+                self.unflip(nid, addr, &mut node);
+            }
             let owner = self.tables.owner(self.overlay, addr)?.map(|(owner, ..)| owner);
             let nat = Nid::from(entry.ino) == ino;
             let (footer_nid, footer_ino) = (node.nid() == nid, node.ino() == ino);
@@ -122,7 +126,46 @@ impl<'w> Walk<'w> {
                 found.push((addr, node, false));
             }
         }
-        Ok(if found.len() == 1 { found.pop() } else { None })
+        if found.len() == 1 {
+            return Ok(found.pop());
+        }
+        Ok(self.lost(nid, ino, addr)?.map(|node| (addr, node, false)))
+    }
+
+    /// An empty node in the place of one that was lost: the NAT and the summary agree that it was there, and there is
+    /// something that is no node.
+    fn lost(&mut self, nid: Nid, ino: Nid, addr: BlockAddr) -> Result<Option<Box<NodeBlock>>, RepairError> {
+        if !self.tables.is_there(addr) || !self.tables.is_valid(addr) || Nid::from(self.tables.nat.get(nid).ino) != ino
+        {
+            return Ok(None);
+        }
+        let owner = self.tables.owner(self.overlay, addr)?;
+        let found = *NodeBlock::read(&*self.overlay.block(addr)?);
+        if !matches!(owner, Some((owner, _, true)) if owner == nid) || self.is_of_another(addr, &found) {
+            return Ok(None);
+        }
+        let mut node = Box::new(NodeBlock::ZERO);
+        node.footer.nid = nid.into();
+        node.footer.ino = ino.into();
+        self.overlay.put(addr, node.as_block());
+        self.state.act(|| format!("nid {nid}: what stands at block {addr} is no node, it begins anew"));
+        Ok(Some(node))
+    }
+
+    /// Puts a bit back that was flipped in an inode, if its checksum says which.
+    fn unflip(&mut self, ino: Nid, addr: BlockAddr, node: &mut NodeBlock) {
+        if !self.tables.geometry.features.contains(Features::INODE_CHECKSUM) {
+            return;
+        }
+        let Some(bit) = flipped_bit::in_inode(node, self.tables.seed) else { return };
+        let whole = bit.flip(node);
+        if whole.nid() == ino && whole.ino() == ino && inode::has_checksum(whole.inode(), self.tables.geometry.features)
+        {
+            self.state
+                .act(|| format!("inode {ino}: bit {} of byte {} was flipped, and is put back", bit.bit, bit.byte));
+            *node = whole;
+            self.overlay.put(addr, node.as_block());
+        }
     }
 
     /// Whether a node's footer names another node that the NAT and the summary know at this place.
@@ -193,6 +236,8 @@ impl<'w> Walk<'w> {
             Some((.., true)) if self.tables.in_node_segment(addr) != Some(false) => return Ok(false),
             _ if is_valid => Trust::Partly,
             Some(_) => return Ok(false),
+            // A free block beside nodes: data never go there.
+            None if self.tables.in_node_segment(addr) == Some(true) => return Ok(false),
             None => Trust::Alone,
         };
         Ok(self.state.claim_block(addr.0, Claim { by, trust, is_node: false, owner: (holder, slot as u16) }))

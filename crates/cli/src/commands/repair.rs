@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,10 +18,13 @@ use crate::args::CheckArgs;
 use crate::error::{CliError, Context, say};
 use crate::image::{Access, device, open_with, synced_files};
 use crate::interrupt::guarded;
-use crate::progress;
+use crate::{medium, progress};
 
 pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     if let Some(backup) = &args.undo {
+        if backup.metadata().is_ok_and(|found| !found.is_file() && !found.file_type().is_block_device()) {
+            return Err(CliError::at(backup, "is no file: a backup of a repair is one"));
+        }
         let file = BufReader::new(File::open(backup).about(backup)?);
         let undone = undo(&*device(&args.image, Access::Write)?, file).about(backup)?;
         let mut out = std::io::stdout().lock();
@@ -114,7 +118,7 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
     };
     if changed > 0 {
         // On the disk before the first block of the volume changes.
-        let file = File::create_new(&backup).about(&backup)?;
+        let file = File::create_new(&backup).map_err(|error| cannot_save(image, &backup, &error))?;
         let mut out = BufWriter::new(file);
         repair.write_backup(&*device, &mut out).about(&backup)?;
         out.flush().about(&backup)?;
@@ -138,8 +142,8 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         let mut lines: Vec<String> = repair.actions.iter().map(ToString::to_string).collect();
         lines.extend(repair.after.findings.iter().map(|finding| format!("left: {finding}")));
         if changed > 0 {
-            let (backup, image) = (Quoted::path(&backup), Quoted::path(image));
-            lines.push(format!("{changed} blocks changed; `f2fs check --undo {backup} {image}` undoes the repair"));
+            let undo = undoing(&backup, image);
+            lines.push(format!("{changed} blocks changed; `{undo}` undoes the repair"));
         }
         lines.iter().try_for_each(|line| writeln!(out, "{line}"))
     };
@@ -149,6 +153,26 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         (false, _) => CORRUPT,
     };
     tell_verdict(verdict, told)
+}
+
+/// The command that puts back what a repair changed.
+fn undoing(backup: &Path, image: &Path) -> String {
+    let devices: String = medium::others().iter().map(|other| format!("--device {} ", Quoted::path(other))).collect();
+    format!("f2fs check {devices}--undo {} {}", Quoted::path(backup), Quoted::path(image))
+}
+
+/// Why what a repair changes cannot be saved.
+fn cannot_save(image: &Path, backup: &Path, error: &std::io::Error) -> CliError {
+    if error.kind() != std::io::ErrorKind::AlreadyExists {
+        return CliError::at(backup, error);
+    }
+    let undo = undoing(backup, image);
+    CliError::at(
+        backup,
+        format_args!(
+            "is there already, from an earlier repair, which may have been interrupted: `{undo}` undoes that one, --backup saves this one elsewhere"
+        ),
+    )
 }
 
 /// Where the blocks are saved that a repair changes: beside an image, and here for a device, since what lies beside that

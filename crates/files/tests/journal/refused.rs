@@ -102,6 +102,30 @@ fn volumes_and_journals_that_do_not_belong_together_are_refused() {
     assert!(FileSystem::open(image, with(&again)).is_err(), "the volume is older than its journal");
 }
 
+/// Copies of a volume and its journal, both used, write the same but for the content of their files: in the same second
+/// even their checkpoints would be the same.
+#[test]
+fn journals_of_copies_are_told_apart() {
+    let (device, journal, fs) = start();
+    fs.close().unwrap();
+    let used = [b'a', b'b'].map(|content| {
+        let (device, journal) = (Arc::new(RecordingDevice::new(device.snapshot())), copy(&journal));
+        let fs = FileSystem::open(device.clone(), with(&journal)).unwrap();
+        let file = fs.create_file("/file", 0o600).unwrap();
+        file.write_at(&[content; 8000], 0).unwrap();
+        file.sync_all().unwrap();
+        (cut(&device), copy(&journal))
+    });
+    let [(first, own), (_, of_the_copy)] = used;
+    let error = trouble(FileSystem::open(Arc::new(first.snapshot()), with(&of_the_copy)));
+    let JournalTrouble::OtherCheckpoint { records: 1, base, found } = error else { panic!("{error}") };
+    assert!(base != found && base as u32 == found as u32);
+    let fs = FileSystem::open(first, with(&own)).unwrap();
+    let mut content = [0; 8000];
+    assert_eq!(fs.open_file("/file").unwrap().read_at(&mut content, 0).unwrap(), 8000);
+    assert_eq!(content, [b'a'; 8000]);
+}
+
 #[test]
 fn a_damaged_record_is_no_reason_to_lose_it_in_silence() {
     let (device, journal, fs) = start();

@@ -48,6 +48,14 @@ pub struct Checkpoint {
     pub next_free_nid: Nid,
     /// Seconds that the volume has been mounted.
     pub elapsed_time: u64,
+    /// A number that tells this opening of the volume from one of a copy of it, which may write the same otherwise, and
+    /// then has the same checksum. It stands where the allocation types of logs 8 to 15 would, which do not exist:
+    /// Linux keeps it and looks at it no more than fsck.f2fs does. 0: nobody needed it.
+    pub opening: u64,
+}
+
+fn opening(header: &CheckpointHeader) -> u64 {
+    header.alloc_type[8..].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 impl Checkpoint {
@@ -87,6 +95,7 @@ impl Checkpoint {
             valid_inodes: header.valid_inode_count.get(),
             next_free_nid: header.next_free_nid.into(),
             elapsed_time: header.elapsed_time.get(),
+            opening: opening(header),
         };
         let bytes = |what, expected: usize, found: u32| Corruption::check_equal(what, expected as u64, found.into());
         bytes("checkpoint sit_ver_bitmap_bytesize", geometry.sit_bitmap_size(), header.sit_ver_bitmap_bytesize.get())?;
@@ -217,6 +226,7 @@ impl Checkpoint {
         header.nat_ver_bitmap_bytesize = (geometry.nat_bitmap_size() as u32).into();
         header.checksum_offset = (self.checksum_offset() as u32).into();
         header.elapsed_time = self.elapsed_time.into();
+        header.alloc_type[8..].copy_from_slice(&self.opening.to_le_bytes());
         header
     }
 

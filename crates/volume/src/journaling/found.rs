@@ -251,6 +251,8 @@ impl Journaling<'_> {
     /// [`VolumeError::Journal`] if the journal cannot be written, or the volume has one.
     pub fn attach(self, found: FoundJournal) -> Result<(), VolumeError> {
         let FoundJournal { recovered, mode, nodes, .. } = found;
+        // A copy of both may be opened in the same second: their records must not be taken for each other's.
+        self.0.last_checkpoint.mark_opening();
         let journal = recovered.start().map_err(JournalTrouble::from)?;
         if nodes.records() == 0 {
             // The records, if there are any, build on an earlier checkpoint.

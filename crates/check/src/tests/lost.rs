@@ -1,0 +1,102 @@
+//! Nodes that were lost, as a whole or by a bit: the other witnesses give their content back.
+
+use f2fs_device::BlockDevice;
+use f2fs_format::node::NodeBlock;
+use f2fs_format::{BlockAddr, Nid};
+use f2fs_sync::{Arc, PlainArc};
+
+use super::image::{Image, populated};
+use crate::{CheckOptions, repair};
+
+/// All blocks of a file, in order.
+fn tree(image: &Image, ino: Nid) -> Vec<BlockAddr> {
+    let direct = |nid: Nid| image.node(nid).slots().map(BlockAddr::from);
+    let inode = image.node(ino);
+    let mut all: Vec<BlockAddr> = inode.addresses(image.geometry.features).collect();
+    let [one, two, three, ..] = inode.inode().i_nid.map(Nid::from);
+    all.extend(direct(one).into_iter().chain(direct(two)));
+    let children = image.node(three).slots().map(Nid::from);
+    all.extend(children.into_iter().filter(|nid| !nid.is_null()).flat_map(direct));
+    all
+}
+
+/// Repairs, and returns what was done. Both judges find nothing afterwards.
+fn repaired(image: &Image) -> Vec<String> {
+    let device: PlainArc<dyn BlockDevice> = Arc::new(image.device.snapshot().read_only());
+    let repair = repair::plan(&device, &CheckOptions::default()).unwrap();
+    assert!(repair.after.is_clean() && repair.after.complete, "{}\n{:?}", repair.after, repair.actions);
+    repair.apply(&image.device).unwrap();
+    let fsck = image.fsck();
+    assert!(fsck.is_clean(), "{fsck}\n{:?}", repair.actions);
+    repair.actions
+}
+
+#[test]
+fn a_file_keeps_its_blocks_when_a_node_of_it_is_lost() {
+    let whole = populated();
+    let ino = whole.find("large").ino;
+    let before = tree(whole, ino);
+    assert!(before.iter().filter(|addr| addr.is_real()).count() > 864 + 2 * 1018);
+    let [one, _, three, ..] = whole.node(ino).inode().i_nid.map(Nid::from);
+    let below = Nid::from(whole.node(three).slots()[0]);
+    for (name, nid) in [("inode", ino), ("direct node", one), ("indirect node", three), ("node below", below)] {
+        for (how, from, to, byte) in [("zeros", 0, 4096, 0), ("junk", 0, 4096, 0x5A), ("a sector", 0, 512, 0)] {
+            let image = whole.copy();
+            image.edit(image.addr(nid), |block| block[from..to].fill(byte));
+            let actions = repaired(&image);
+            assert_eq!(image.find("large").ino, ino);
+            assert!(tree(&image, ino) == before || (nid != ino && how == "a sector"), "{name}, {how}: {actions:?}");
+            let size = image.node(ino).inode().i_size.get();
+            assert_eq!(size.div_ceil(4096), 12_500_000_u64.div_ceil(4096), "{name}, {how}: {actions:?}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_keeps_its_names_when_its_inode_is_lost() {
+    for byte in [0, 0x5A] {
+        let image = populated().copy();
+        let ino = image.find("many").ino;
+        image.edit(image.addr(ino), |block| block.fill(byte));
+        let actions = repaired(&image);
+        assert_eq!(image.find("many").ino, ino);
+        for index in 0..700 {
+            image.find(&format!("many/a name that takes several slots, number {index:04}"));
+        }
+        assert_eq!(image.node(ino).inode().i_mode.get(), 0o40_700, "{actions:?}");
+    }
+}
+
+#[test]
+fn a_slot_that_names_another_block_gets_its_own_back() {
+    let whole = populated();
+    let ino = whole.find("large").ino;
+    let before = tree(whole, ino);
+    let root = whole.geometry.locate(whole.addr(Nid::ROOT)).unwrap().0;
+    let beside_nodes = whole.geometry.block_at(root, 400);
+    let free = whole.geometry.main_end().offset(0).0 - 5;
+    for other in [beside_nodes, BlockAddr(free), before[9], BlockAddr(77), whole.addr(Nid::ROOT)] {
+        let image = whole.copy();
+        image.edit_node(ino, |node| {
+            node.set_address(3, other, image.geometry.features);
+        });
+        let actions = repaired(&image);
+        assert!(tree(&image, ino) == before, "{other}: {actions:?}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_of_an_inode_is_put_back() {
+    let whole = populated();
+    let ino = whole.find("large").ino;
+    let at = whole.addr(ino);
+    // i_mode, i_inline, i_size, i_links, i_extra_isize, an address, a node, the footer.
+    for (byte, bit) in [(1, 5), (1, 6), (3, 1), (16, 7), (12, 3), (360, 5), (396, 2), (4056, 1), (4076, 0)] {
+        let image = whole.copy();
+        image.edit(at, |block| block[byte] ^= 1 << bit);
+        let actions = repaired(&image);
+        let said = format!("inode {ino}: bit {bit} of byte {byte} was flipped, and is put back");
+        assert!(actions.contains(&said), "{actions:?}");
+        assert!(NodeBlock::read(&image.block(at)).as_block() == NodeBlock::read(&whole.block(at)).as_block());
+    }
+}
