@@ -106,10 +106,32 @@ fn damage_pack(device: &MemoryDevice, pack: u32, at_end: bool) {
     device.write_slice(block.into(), &bytes).unwrap();
 }
 
+/// A volume that was closed has everything twice.
+#[test]
+fn one_pack_of_a_closed_volume_is_enough() {
+    for (pack, at_end) in [(0, false), (0, true), (1, false), (1, true)] {
+        let device = volume();
+        damage_pack(&device, pack, at_end);
+        let fs = open(&device);
+        assert!(matches!(fs.volume().damage().pack, Some(Corruption::Checksum { .. })));
+        assert_eq!(
+            fs.volume().damage().newer.is_some(),
+            !at_end && version(&volume(), pack) > version(&volume(), 1 - pack)
+        );
+        assert!(fs.exists("/new").unwrap());
+    }
+}
+
 #[test]
 fn bad_checksums_of_packs() {
     for at_end in [false, true] {
-        let device = volume();
+        let device = Arc::new(volume());
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        // In the last checkpoint only.
+        fs.create_file("/newest", 0o644).unwrap();
+        fs.checkpoint().unwrap();
+        drop(fs);
+        let device = device.snapshot();
         let current = if version(&device, 1) > version(&device, 0) { 1 } else { 0 };
         let good = device.snapshot();
 
@@ -117,7 +139,7 @@ fn bad_checksums_of_packs() {
         damage_pack(&device, 1 - current, at_end);
         let fs = open(&device);
         assert!(matches!(fs.volume().damage().pack, Some(Corruption::Checksum { .. })), "{:?}", fs.volume().damage());
-        assert!(fs.exists("/new").unwrap());
+        assert!(fs.exists("/newest").unwrap());
 
         // The current one: the volume is what it was at the checkpoint before.
         damage_pack(&good, current, at_end);
@@ -139,7 +161,7 @@ fn bad_checksums_of_packs() {
             None => drop(careful().unwrap()),
         }
         let fs = FileSystem::open(shared.clone(), Options::new()).unwrap();
-        assert!(!fs.exists("/new").unwrap());
+        assert!(!fs.exists("/newest").unwrap());
         assert_eq!(fs.metadata("/small").unwrap().size, 6);
         // The next checkpoint heals it.
         fs.create_file("/again", 0o644).unwrap();

@@ -17,7 +17,7 @@ pub fn options() -> FormatOptions {
     FormatOptions::default().with_features(Features::SB_CHECKSUM)
 }
 
-/// A volume with a tree, and two valid checkpoint packs. The file `/new` is in the last checkpoint only.
+/// A volume with a tree, and two valid checkpoint packs, which hold the same.
 pub fn volume() -> MemoryDevice {
     static MADE: LazyLock<MemoryDevice> = LazyLock::new(made);
     MADE.snapshot()

@@ -178,7 +178,8 @@ impl Checkpoints<'_> {
         Ok(CheckpointReport { pause, ..self.write_frozen(reason, frozen)? })
     }
 
-    /// Writes the last checkpoint of a volume, and ends it. Nodes are written ahead on all threads that the volume may
+    /// Writes the last checkpoint of a volume, and ends it. It is written twice, so that both packs hold it, as Linux
+    /// leaves them: whatever becomes of one of them, the other has everything. Nodes are written ahead on all threads that the volume may
     /// have: nobody is expected to need the processors.
     pub(crate) fn write_last<E: From<VolumeError>>(
         self,
@@ -193,6 +194,8 @@ impl Checkpoints<'_> {
         let op = Op::within_checkpoint(self.0);
         above(&op)?;
         self.write_behind_gate(Reason::Unmount, &turn, ahead)?;
+        // If this fails, one pack has it, as after any other checkpoint: what is durable stays so.
+        let _ = self.write_behind_gate(Reason::Unmount, &turn, 0);
         self.0.stop_for(StopCause::Closed);
         Ok(())
     }

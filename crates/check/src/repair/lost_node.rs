@@ -110,7 +110,7 @@ fn lay_out(node: &mut NodeBlock, features: Features, slots: usize) {
     let sizes: &[usize] = if has_extra { &[EXTRA_SIZE, inode::extra_size(features)] } else { &[0] };
     let layouts = sizes.iter().flat_map(|size| [(*size, inline::XATTR), (*size, 0)]);
     let with = |(size, xattr): (usize, u8)| {
-        let mut node = node.clone();
+        let mut node = *node;
         let inode = node.inode_mut();
         inode.i_inline = inode.i_inline & !inline::XATTR | xattr;
         if size != 0 {

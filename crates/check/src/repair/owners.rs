@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use f2fs_format::node::NodeBlock;
 use f2fs_format::summary::{SummaryBlock, TYPE_DATA};
-use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Nid, SegmentNo};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, SegmentNo};
 
 use super::RepairError;
 use super::overlay::Overlay;
@@ -28,7 +28,7 @@ impl Owners {
             if entry.valid_blocks() == 0 {
                 continue;
             }
-            let is_node = entry.log_type().is_some_and(|log| log.is_node());
+            let is_node = entry.log_type().is_some_and(LogType::is_node);
             let on_device = overlay.block(tables.geometry.summary_block(segment))?;
             let summary = tables.known_summary(segment).unwrap_or(SummaryBlock::read(&on_device));
             for offset in (0..BLOCKS_PER_SEGMENT).filter(|offset| tables.sit.is_valid(segment, *offset)) {
