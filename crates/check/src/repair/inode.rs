@@ -280,7 +280,7 @@ impl Walk<'_> {
     /// The block that a slot owns: the one that it names, or else the one whose summary names the slot.
     fn block_of(&mut self, holder: Nid, slot: usize, addr: BlockAddr) -> Result<BlockAddr, RepairError> {
         if !self.tables.is_owner(self.overlay, addr, holder, slot)?
-            && let Some(other) = self.tables.owners(self.overlay)?.block(holder, slot).filter(|other| *other != addr)
+            && let Some(other) = self.owners()?.block(holder, slot).filter(|other| *other != addr)
             && self.take_data(holder, slot as u32, other)?
         {
             self.state.act(|| format!("nid {holder}: slot {slot} does not own block {addr}, but block {other}"));

@@ -35,7 +35,7 @@ impl Walk<'_> {
         if !matches!(file_type, FileType::Regular | FileType::Directory) || inode.i_inline & inline::DATA != 0 {
             return Ok(());
         }
-        let owners = self.tables.owners(self.overlay)?;
+        let owners = self.owners()?;
         let slots = owners.blocks(ino).iter().map(|(slot, _)| usize::from(*slot) + 1).max().unwrap_or(0);
         lay_out(node, features, slots);
         let mut found = 0;
@@ -73,7 +73,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let is_direct = NodeKind::of(offset) == Some(NodeKind::Direct);
-        let owners = self.tables.owners(self.overlay)?;
+        let owners = self.owners()?;
         let mut found = 0;
         for (slot, raw) in node.slots_mut().iter_mut().enumerate() {
             let value = if is_direct {

@@ -1,7 +1,6 @@
 //! The tables that a repair begins with, read without believing more of them than must be.
 
 use std::collections::{BTreeSet, HashMap};
-use std::rc::Rc;
 
 use f2fs_device::BlockDevice as _;
 use f2fs_format::checkpoint::{CheckpointBlock, VersionBitmaps, flags};
@@ -14,7 +13,6 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, Nid, Segment
 
 use super::RepairError;
 use super::overlay::Overlay;
-use super::owners::Owners;
 use super::state::State;
 use crate::logs::{self, Logs};
 use crate::nat::NatTable;
@@ -39,7 +37,6 @@ pub(super) struct Tables {
     summaries: HashMap<u32, Box<SummaryBlock>>,
     /// Blocks of node segments by the NID in their footers, once somebody asked.
     footers: Option<HashMap<u32, Vec<BlockAddr>>>,
-    owners: Option<Rc<Owners>>,
 }
 
 impl Tables {
@@ -80,7 +77,6 @@ impl Tables {
             sit,
             summaries: HashMap::new(),
             footers: None,
-            owners: None,
             geometry,
         };
         for (log, (segment, summary)) in LogType::ALL.into_iter().zip(&of_logs) {
@@ -127,16 +123,6 @@ impl Tables {
     /// The summary of a segment, if somebody looked at it, or a log has it.
     pub(super) fn known_summary(&self, segment: SegmentNo) -> Option<&SummaryBlock> {
         self.summaries.get(&segment.0).map(|summary| &**summary)
-    }
-
-    /// What summaries and footers say of all blocks and nodes.
-    pub(super) fn owners(&mut self, overlay: &Overlay) -> Result<Rc<Owners>, RepairError> {
-        if let Some(owners) = &self.owners {
-            return Ok(Rc::clone(owners));
-        }
-        let owners = Rc::new(Owners::read(self, overlay)?);
-        self.owners = Some(Rc::clone(&owners));
-        Ok(owners)
     }
 
     /// The node and slot that the summary says a block belongs to, and whether it is one of nodes. `None` if the summary

@@ -1,6 +1,7 @@
 //! The walk over what is reachable. Nodes and inodes are put right on the way.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::feature::Features;
@@ -10,6 +11,7 @@ use f2fs_format::{BlockAddr, Nid, flipped_bit, path};
 
 use super::RepairError;
 use super::overlay::Overlay;
+use super::owners::Owners;
 use super::state::{Claim, Reference, Slot, State, Trust};
 use super::tables::Tables;
 
@@ -32,6 +34,7 @@ pub(super) struct Walk<'w> {
     pub(super) tables: &'w mut Tables,
     pub(super) state: &'w mut State,
     pub(super) pending: VecDeque<(Nid, Role)>,
+    owners: Option<Rc<Owners>>,
 }
 
 /// Walks everything that is reachable.
@@ -62,7 +65,17 @@ type EachChild<'e, W> = dyn FnMut(&mut W, Nid, u32, Box<NodeBlock>) -> Result<()
 
 impl<'w> Walk<'w> {
     pub(super) fn new(overlay: &'w Overlay, tables: &'w mut Tables, state: &'w mut State) -> Walk<'w> {
-        Walk { overlay, tables, state, pending: VecDeque::new() }
+        Walk { overlay, tables, state, pending: VecDeque::new(), owners: None }
+    }
+
+    /// What summaries and footers say of all blocks and nodes.
+    pub(super) fn owners(&mut self) -> Result<Rc<Owners>, RepairError> {
+        if let Some(owners) = &self.owners {
+            return Ok(Rc::clone(owners));
+        }
+        let owners = Rc::new(Owners::read(self.tables, self.overlay)?);
+        self.owners = Some(Rc::clone(&owners));
+        Ok(owners)
     }
 
     /// Puts an inode on the list of those to be walked; tells whether there is one, and it was not there before.
