@@ -18,6 +18,11 @@
 //!   name.
 //! - Inodes that nothing refers to get their first name back where it is free, or go to `lost+found`, by their numbers;
 //!   nodes without an inode are freed. If the root itself is gone, an empty one is made, which they come back to.
+//! - A bit of an inode that its checksum says was flipped is put back before anything else is believed.
+//! - A slot whose block is another's gets the one whose summary names it. A node whose block was lost, though NAT and
+//!   summary say that it was there, begins anew with all that summaries and footers say was in it: a file keeps its
+//!   content, to whole blocks.
+//! - Nodes are looked for in segments of which the SIT knows nothing, too, if their summaries say that they have some.
 //! - A checkpoint of which only the first block is lost wins over the older one that is in force, if the volume is
 //!   whole with it, or is not without it either. Where nothing else is wrong, that block is all that is written.
 //! - What cannot be told is left alone: the check of the result then still finds it, and [`Repair::after`] says so.

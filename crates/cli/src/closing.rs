@@ -40,7 +40,8 @@ pub(crate) fn once_closed<T>(image: &Path, mut open: impl FnMut() -> Result<T, O
         match &opened {
             Err(OpenError::AlreadyOpen { holder: Some(holder), .. })
                 if begun.elapsed() < if is_closing(holder.pid) { PATIENCE } else { GRACE }
-                    && serves(holder.pid)
+                    // A process that ends has no command line any more, and the image until a moment later.
+                    && (is_closing(holder.pid) || serves(holder.pid))
                     && !mounts::has(image) =>
             {
                 if !told && begun.elapsed() > SOON {
@@ -108,6 +109,15 @@ pub(crate) fn announce() {
 
 fn is_closing(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_ascii() == CLOSING)
+}
+
+/// The process that has an image open for writing, if it is stopped, as by `kill -STOP` or a debugger: it answers nobody.
+pub(crate) fn stopped(image: &Path) -> Option<u32> {
+    let Use::Somebody(Some(pid)) = in_use(image) else { return None };
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may hold anything.
+    let state = stat.rsplit_once(") ")?.1;
+    state.starts_with(['T', 't']).then_some(pid)
 }
 
 /// Whether a process is the server of a mount, or was a moment ago.

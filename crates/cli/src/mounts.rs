@@ -14,12 +14,14 @@ pub(crate) struct Mount {
 
 /// The mount on a directory.
 pub(crate) fn on(dir: &Path) -> Option<Mount> {
-    // A mount whose server has ended cannot be looked at; the directory above it can.
-    let dir = dir.canonicalize().or_else(|error| match (dir.parent(), dir.file_name()) {
-        (Some(above), Some(name)) => above.canonicalize().map(|above| above.join(name)),
-        _ => Err(error),
-    });
-    let dir = dir.ok()?;
+    // A mount whose server has ended, or stands still, cannot be looked at; the directory above it can.
+    let by_name = dir.parent().zip(dir.file_name());
+    let by_name = by_name.and_then(|(above, name)| Some(above.canonicalize().ok()?.join(name)));
+    by_name.and_then(|dir| on_exactly(&dir)).or_else(|| on_exactly(&dir.canonicalize().ok()?))
+}
+
+/// The mount on the directory of this path, which has no symbolic links in it.
+fn on_exactly(dir: &Path) -> Option<Mount> {
     // The last one lies on top.
     all().into_iter().rev().find(|(on, _)| *on == dir).map(|(_, mount)| mount)
 }

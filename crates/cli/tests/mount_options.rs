@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::mounted::{Mounted, is_mounted, umount};
+use common::mounted::{Mounted, is_mounted, shell, umount};
 use common::{Place, command, fail, ok};
 use rustix::process::Signal;
 
@@ -186,6 +186,15 @@ fn what_else_is_mounted_stays_and_dead_mounts_are_named() {
     fail(command(["umount"]).arg(&other), 1, "no volume is mounted there");
     assert!(is_mounted(&other));
     umount(&other);
+    // Nobody waits for a server that stands still.
+    let server = mounted.server();
+    shell(&format!("kill -STOP {server}"));
+    fail(
+        command(["umount"]).arg(&mounted.dir),
+        1,
+        &format!("its server is stopped, and answers when process {server}"),
+    );
+    shell(&format!("kill -CONT {server}"));
     // What programs have open there does not keep a mount that nobody serves.
     let open = File::create(mounted.path("open")).unwrap();
     mounted.kill(Signal::KILL);

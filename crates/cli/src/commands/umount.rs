@@ -18,6 +18,13 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
     let Some(Mount { image, read_only }) = mounts::on(&shown) else {
         return Err(CliError::at(&shown, "no volume is mounted there by f2fs"));
     };
+    if let Some(server) = closing::stopped(&image) {
+        let what = format_args!(
+            "its server is stopped, and answers when process {server} goes on (`kill -CONT {server}`); `umount -l` takes the \
+             mount away meanwhile"
+        );
+        return Err(CliError::at(&shown, what));
+    }
     let (program, flag) = if rustix::process::geteuid().is_root() { ("umount", "-i") } else { ("fusermount3", "-u") };
     let (past, synced) = if read_only { (None, Ok(())) } else { sync(&shown) };
     if let Some(error) = past.filter(|error| !is_without_server(error)) {
