@@ -83,8 +83,15 @@ impl Pack {
     }
 }
 
+/// The checkpoint block of a pack, or why it is none.
+type Candidate = Result<CheckpointBlock, Corruption>;
+
+fn read_both(source: &Source<'_>, geometry: &Geometry) -> Result<[Candidate; 2], CheckError> {
+    Ok([read(source, geometry.checkpoint_pack(0))?, read(source, geometry.checkpoint_pack(1))?])
+}
+
 /// Reads one pack's checkpoint block and the copy that ends it (`validate_checkpoint` in `fs/f2fs/checkpoint.c`).
-fn read(source: &Source<'_>, start: BlockAddr) -> Result<Result<CheckpointBlock, Corruption>, CheckError> {
+fn read(source: &Source<'_>, start: BlockAddr) -> Result<Candidate, CheckError> {
     let first = CheckpointBlock::read(source.block(start)?.block(0));
     if let Err(bad) = first.verify() {
         return Ok(Err(bad));
@@ -122,16 +129,19 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// Looks for it in the pack that is bad, if the other one is good.
     pub(super) fn find(source: &Source<'_>, geometry: &Geometry) -> Result<Option<Lost>, CheckError> {
-        let (index, good) =
-            match [read(source, geometry.checkpoint_pack(0))?, read(source, geometry.checkpoint_pack(1))?] {
-                [Ok(good), Err(_)] => (1, good),
-                [Err(_), Ok(good)] => (0, good),
-                _ => return Ok(None),
-            };
+        Lost::beside(source, geometry, &read_both(source, geometry)?)
+    }
+
+    /// Looks for it in the pack that is bad, if the other one is good.
+    fn beside(source: &Source<'_>, geometry: &Geometry, packs: &[Candidate; 2]) -> Result<Option<Lost>, CheckError> {
+        let (index, good) = match packs {
+            [Ok(good), Err(_)] => (1, good),
+            [Err(_), Ok(good)] => (0, good),
+            _ => return Ok(None),
+        };
         let ends = ends(source, geometry.checkpoint_pack(index))?;
-        Ok(ends.into_iter().find(|end| end.follows(&good)).map(|end| Lost { index, end }))
+        Ok(ends.into_iter().find(|end| end.follows(good)).map(|end| Lost { index, end }))
     }
 
     pub(super) fn version(&self) -> u64 {
@@ -141,14 +151,14 @@ impl Lost {
 
 /// Finds the pack in force. `None`: the rest cannot be judged by any; the findings say why.
 pub(super) fn load(source: &Source<'_>, geometry: &Geometry, findings: &Collector) -> Result<Option<Pack>, CheckError> {
-    let packs = [read(source, geometry.checkpoint_pack(0))?, read(source, geometry.checkpoint_pack(1))?];
+    let packs = read_both(source, geometry)?;
     let kind = if packs.iter().all(Result::is_err) { FindingKind::NoCheckpoint } else { FindingKind::TornPack };
     for (index, pack) in (0..).zip(&packs) {
         if let Err(bad) = pack {
             findings.add(kind, Place::Pack(index), Problem::Corrupt(bad.clone()));
         }
     }
-    if let Some(lost) = Lost::find(source, geometry)? {
+    if let Some(lost) = Lost::beside(source, geometry, &packs)? {
         let what = "the first block of a checkpoint is lost, which is newer than the one in force; its version";
         let problem = Problem::Fault { what, found: lost.version() };
         findings.add(FindingKind::LostCheckpoint, Place::Pack(lost.index), problem);

@@ -227,8 +227,8 @@ Examples:
     /// Copy files out of a volume.
     ///
     /// Files that cannot be read, since they are encrypted or compressed, are left out; a message counts them, and the
-    /// exit code is 1. So it is with files whose names are those of what the volume itself lies on: nothing replaces
-    /// that.
+    /// exit code is 1. So is a file that would replace what the volume itself lies on: its image, further devices, its
+    /// journal.
     #[command(after_help = "\
 Examples:
   f2fs get disk.img /docs/today.txt .

@@ -112,7 +112,8 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
     let sound = report.is_consistent() && journal_is_good;
     if sound && !report.is_clean() && !as_json {
         let shown = Quoted::path(image);
-        say(format_args!("{shown}: the volume is sound: what was found does no harm, and --repair mends it"));
+        let who = if report.needs_repair() { "--repair mends it" } else { "fsck.f2fs counts quotas anew" };
+        say(format_args!("{shown}: the volume is sound: what was found does no harm, and {who}"));
     }
     tell_verdict(if sound { 0 } else { CORRUPT }, told)
 }

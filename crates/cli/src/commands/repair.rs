@@ -170,7 +170,7 @@ fn cannot_save(image: &Path, backup: &Path, error: &std::io::Error) -> CliError 
     CliError::at(
         backup,
         format_args!(
-            "is there already, from an earlier repair, which may have been interrupted: `{undo}` undoes that one, --backup saves this one elsewhere"
+            "is there already, and is not written over: if it is of a repair that was interrupted, `{undo}` undoes that; --backup saves this one elsewhere"
         ),
     )
 }

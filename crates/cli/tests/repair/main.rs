@@ -229,6 +229,22 @@ fn what_cannot_be_undone_stays_as_it_is() {
         assert!(complaint.contains("bad") && complaint.contains("damaged or cut short"), "{complaint}");
         assert!(place.bytes() == repaired);
     }
+    // Nobody waits for somebody to write into a pipe, and another volume's backup is none of this one.
+    let pipe = place.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (_, complaint) = place.code(&["check", "--undo", pipe.to_str().unwrap()], &[], 8);
+    assert!(complaint.contains("pipe: is no file"), "{complaint}");
+    let other = Place::new();
+    other.ok(&["format", "--size", "65M", "--force"], &[]);
+    let (_, complaint) = other.code(&["check", "--undo", backup.to_str().unwrap()], &[], 8);
+    assert!(complaint.contains("the backup is that of a device of 16384 blocks"), "{complaint}");
+    // A backup is not written over.
+    harm(&place);
+    let harmed = place.bytes();
+    let (_, complaint) = place.code(&["check", "--repair"], &[], 8);
+    assert!(complaint.contains("is there already") && complaint.contains("check --undo"), "{complaint}");
+    assert!(place.bytes() == harmed && fs::read(&backup).unwrap() == whole);
+    fs::write(&place.image, &repaired).unwrap();
     // Whatever was written since would be lost.
     place.ok(&["mkdir"], &["/newer"]);
     let newer = place.bytes();
