@@ -1,9 +1,10 @@
 //! What was read ahead against changes that come between, and whose bits a list takes.
 
 use std::thread;
+use std::time::Duration;
 
 use f2fs_files::Options;
-use f2fs_sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use f2fs_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use super::*;
 
@@ -77,22 +78,32 @@ fn what_was_read_ahead_is_not_older_than_a_cut() {
 fn reads_in_order_beside_a_writer_are_not_older_than_what_it_was_told_is_written() {
     let (mounted, number) = mounted();
     let written = AtomicU8::new(0);
+    let (seen, ended) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
-            for round in 1..=60 {
+            for round in 1..=250 {
+                if round > 60 {
+                    if seen.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    // The reader had no turn in which a window lasted: it gets one.
+                    thread::sleep(Duration::from_millis(1));
+                }
                 for step in 0..SIZE / STEP {
                     mounted.write(number, &[round; 4096], (step * STEP) as u64, false, None).unwrap();
                 }
                 written.store(round, Ordering::SeqCst);
             }
+            ended.store(true, Ordering::SeqCst);
         });
         let mut from_windows = 0;
-        while written.load(Ordering::SeqCst) < 60 {
+        while !ended.load(Ordering::SeqCst) {
             for step in 0..SIZE / STEP {
                 let least = written.load(Ordering::SeqCst);
                 let (bytes, from_window) = read(&mounted, number, step * STEP);
                 assert!(bytes[0] >= least, "{} behind {least}", bytes[0]);
                 from_windows += u32::from(from_window);
+                seen.fetch_or(from_window, Ordering::SeqCst);
             }
         }
         assert!(from_windows > 0);
