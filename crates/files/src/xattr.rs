@@ -243,6 +243,9 @@ fn refused(error: XattrError) -> FsError {
         XattrError::NameTooLong { len } => {
             FsError::Attribute { why: BadAttribute::NameTooLong, size: len, limit: MAX_NAME }
         }
+        XattrError::TooLarge { len, most } => {
+            FsError::Attribute { why: BadAttribute::TooLarge, size: len, limit: most }
+        }
         XattrError::NoRoom { needed, free } => {
             FsError::Attribute { why: BadAttribute::NoRoom, size: needed, limit: free }
         }

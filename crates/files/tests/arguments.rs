@@ -3,9 +3,12 @@
 
 use std::time::SystemTime;
 
-use f2fs_files::{DeviceNumber, FileKind, FileSystem, FsError, Metadata, NewFile, Options, SetMode, SetTimes, Time};
+use f2fs_files::{
+    BadAttribute, DeviceNumber, FileKind, FileSystem, FsError, Metadata, NewFile, Options, SetMode, SetTimes, Time,
+};
 use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
+use rustix::io::Errno;
 
 fn new_fs() -> (std::sync::Arc<f2fs_device::MemoryDevice>, FileSystem) {
     let device = formatted(64, &FormatOptions::default());
@@ -205,10 +208,21 @@ fn values_of_attributes() {
     fs.set_xattr("/file", "user.kept", b"value", SetMode::Any).unwrap();
     for len in [4300, 65_535, 65_536, 65_537, 1 << 20] {
         let error = fs.set_xattr("/file", "user.large", &vec![7; len], SetMode::Any).unwrap_err();
-        assert!(matches!(error, FsError::Attribute { size, limit, .. } if size >= len && limit < len), "{error}");
+        let too_large = |error: &FsError| {
+            assert_eq!(error.raw_os_error(), Errno::TOOBIG.raw_os_error(), "{error}");
+            matches!(error, FsError::Attribute { why: BadAttribute::TooLarge, size, limit } if *size == len && *limit < len)
+        };
+        assert!(too_large(&error), "{error}");
         let error = fs.set_xattr("/file", "user.kept", &vec![7; len], SetMode::Any).unwrap_err();
-        assert!(matches!(error, FsError::Attribute { .. }), "{error}");
+        assert!(too_large(&error), "{error}");
     }
+    // It would fit if the other one were not there.
+    let error = fs.set_xattr("/file", "user.large", &[7; 4230], SetMode::Any).unwrap_err();
+    assert_eq!(error.raw_os_error(), Errno::NOSPC.raw_os_error(), "{error}");
+    fs.remove_xattr("/file", "user.kept").unwrap();
+    fs.set_xattr("/file", "user.large", &[7; 4230], SetMode::Any).unwrap();
+    fs.remove_xattr("/file", "user.large").unwrap();
+    fs.set_xattr("/file", "user.kept", b"value", SetMode::Any).unwrap();
     fs.set_xattr("/file", "user.empty", b"", SetMode::Any).unwrap();
     assert_eq!(fs.xattr("/file", "user.empty").unwrap(), b"");
     assert_eq!(fs.xattr("/file", "user.kept").unwrap(), b"value");

@@ -20,6 +20,8 @@ pub enum BadAttribute {
     Own,
     /// The value of an ACL's attribute is not an ACL (`EINVAL`).
     NotAnAcl,
+    /// The value is longer than any that the file could hold without other attributes (`E2BIG`).
+    TooLarge,
     /// The value does not fit beside the file's other attributes (`ENOSPC`).
     NoRoom,
 }
@@ -31,6 +33,7 @@ impl BadAttribute {
             BadAttribute::ZeroByte | BadAttribute::OnlyPrefix | BadAttribute::NotAnAcl => Errno::INVAL,
             BadAttribute::Own => Errno::PERM,
             BadAttribute::Prefix => Errno::OPNOTSUPP,
+            BadAttribute::TooLarge => Errno::TOOBIG,
             BadAttribute::NoRoom => Errno::NOSPC,
         }
     }
@@ -45,6 +48,7 @@ impl fmt::Display for BadAttribute {
             BadAttribute::OnlyPrefix => "a prefix without a name behind it",
             BadAttribute::Own => "a name that is the file system's own",
             BadAttribute::NotAnAcl => "not an access control list",
+            BadAttribute::TooLarge => "a value that is too long",
             BadAttribute::NoRoom => "no room beside the others",
         })
     }

@@ -63,6 +63,14 @@ pub enum XattrError {
         /// Its length in bytes, without the prefix.
         len: usize,
     },
+    /// The value is longer than any that an inode could hold with no other attribute (`MAX_VALUE_LEN`).
+    #[error("attribute value of {len} bytes, at most {most} are possible")]
+    TooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The most that this inode could hold.
+        most: usize,
+    },
     /// The value does not fit beside the others.
     #[error("the attribute needs {needed} bytes, {free} are free")]
     NoRoom {
@@ -146,6 +154,10 @@ impl XattrBuffer {
         if name.len() > NAME_LEN {
             return Err(XattrError::NameTooLong { len: name.len() });
         }
+        let most = self.bytes.len() - HEADER_SIZE - size_of::<XattrEntryHeader>();
+        if value.len() > most {
+            return Err(XattrError::TooLarge { len: value.len(), most });
+        }
         let needed = entry_size(name.len(), value.len());
         let mut free = self.bytes.len() - self.used;
         match (self.find(index, name), mode) {
@@ -155,12 +167,12 @@ impl XattrBuffer {
             (Some(old), _) => free += old.size(),
             (None, _) => {}
         }
-        let Ok(value_size) = u16::try_from(value.len()) else {
-            return Err(XattrError::NoRoom { needed, free });
-        };
         if needed > free {
             return Err(XattrError::NoRoom { needed, free });
         }
+        let Ok(value_size) = u16::try_from(value.len()) else {
+            return Err(XattrError::TooLarge { len: value.len(), most: usize::from(u16::MAX) });
+        };
         self.remove(index, name);
         let fixed =
             XattrEntryHeader { e_name_index: index, e_name_len: name.len() as u8, e_value_size: value_size.into() };
@@ -298,11 +310,16 @@ mod tests {
         assert!(buffer.remove(USER, b"x"));
         assert!(buffer.node().is_some(), "the big one now begins in the inline area");
         assert_eq!(reread(&buffer).get(USER, b"y").map(<[u8]>::len), Some(rest));
-        assert!(buffer.set(USER, b"z", &[0; 65536], SetMode::Any).is_err());
         // The largest value: MAX_VALUE_LEN less the name.
         let mut buffer = empty();
         let largest = INLINE + NODE_SIZE - HEADER_SIZE - 4 - 4;
-        assert!(buffer.set(USER, b"name", &vec![1; largest + 1], SetMode::Any).is_err());
+        let error = buffer.set(USER, b"name", &vec![1; largest + 1], SetMode::Any).unwrap_err();
+        assert!(matches!(error, XattrError::NoRoom { .. }), "{error}");
+        // Longer ones could not stand there with any name.
+        for len in [largest + 5, 1 << 16] {
+            let error = buffer.set(USER, b"name", &vec![1; len], SetMode::Any).unwrap_err();
+            assert_eq!(error, XattrError::TooLarge { len, most: largest + 4 });
+        }
         buffer.set(USER, b"name", &vec![1; largest], SetMode::Any).unwrap();
         reread(&buffer);
     }
