@@ -27,9 +27,12 @@ use crate::args::bench::BenchCommand;
 use crate::args::{Arguments, Command};
 use crate::error::CliError;
 use crate::medium;
+use crate::size::human;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
-    medium::choose(arguments.pmem, &arguments.devices, &arguments.journal, arguments.page_cache.map(|limit| limit.0));
+    let page_cache = arguments.page_cache.map(|limit| limit.0);
+    expect_memory_for(page_cache.unwrap_or(0))?;
+    medium::choose(arguments.pmem, &arguments.devices, &arguments.journal, page_cache);
     if medium::journal_path().is_some() && !takes_a_journal(&arguments.command) {
         return Err(CliError::usage("this command syncs no files: it takes no --journal"));
     }
@@ -65,6 +68,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Completions { shell } => completions::run(*shell)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A page cache that the memory cannot hold would end with the process being killed, with what was not written.
+fn expect_memory_for(page_cache: u64) -> Result<(), CliError> {
+    let system = rustix::system::sysinfo();
+    let memory = (system.totalram as u64).saturating_mul(system.mem_unit.into());
+    if page_cache <= memory {
+        return Ok(());
+    }
+    let (wanted, memory) = (human(page_cache), human(memory));
+    Err(CliError::usage(format_args!("--page-cache: {wanted} is more than the memory of this machine, {memory}")))
 }
 
 /// Whether `--journal` means something to a command. Elsewhere it is an error: who gives it expects that it is used.

@@ -40,9 +40,10 @@ const ENOUGH: [&str; 27] = [
 ];
 
 /// Command lines that are wrong whatever the image holds, and a word of the message.
-const WRONG: [(&str, &str); 71] = [
+const WRONG: [(&str, &str); 72] = [
     ("", "Usage"),
     ("nothing", "nothing"),
+    ("--page-cache 100T ls I", "the memory of this machine"),
     ("bench", "Usage"),
     ("bench nothing", "nothing"),
     ("ublk add", "--memory"),
