@@ -65,7 +65,8 @@ impl SitTable {
         msb::test(&self.get(segment).valid_map, offset as usize)
     }
 
-    /// Lays the journal over the table and checks its entries. Entries that are out of range are left out.
+    /// Lays the journal over the table and checks its entries, and those that go below it: Linux looks at them as well
+    /// (`build_sit_entries`), and does not mount a volume with a wrong one. Entries that are out of range are left out.
     pub(super) fn apply_journal(&mut self, journal: &[(SegmentNo, RawSitEntry)], findings: &Collector) {
         let kind = FindingKind::SitJournal;
         for (index, (segment, entry)) in journal.iter().enumerate() {
@@ -79,7 +80,9 @@ impl SitTable {
             findings.require(!twice, kind, &place, "a second entry for the segment", index as u64);
             if let Some(block) = self.blocks.get_mut(segment.index() / ENTRIES_PER_BLOCK) {
                 let block = block.get_or_insert_with(|| Box::new(SitBlock::ZERO));
-                block.entries[segment.index() % ENTRIES_PER_BLOCK] = *entry;
+                let below = &mut block.entries[segment.index() % ENTRIES_PER_BLOCK];
+                check_entry(below, &place, ["valid blocks, below the journal's entry", "type, below it"], findings);
+                *below = *entry;
             }
         }
     }
@@ -101,13 +104,8 @@ impl SitTable {
             let segment = SegmentNo(segment);
             let entry = self.get(segment);
             let place = Place::Segment(segment);
-            let counted = msb::count(&entry.valid_map);
+            check_entry(entry, &place, ["valid blocks", "type"], findings);
             let stored = entry.valid_blocks();
-            findings.expect(FindingKind::SitEntry, &place, "valid blocks", counted.into(), stored.into());
-            if entry.log_type().is_none() {
-                let (found, max) = (entry.type_number().into(), LogType::ColdNode.number().into());
-                findings.add(FindingKind::SitEntry, place, Problem::Range { what: "type", found, min: 0, max });
-            }
             zones.check_segment(segment, &entry.valid_map, geometry, findings);
             let is_free = stored == 0 && !logs.contains(&segment) && zones.is_usable(segment, geometry);
             let is_doubtful = is_free && zones.is_doubtful(segment, geometry);
@@ -167,5 +165,15 @@ impl SitTable {
             let what = "fills in order, but a block behind the next one is in use";
             findings.add(FindingKind::Log, place, Problem::Fault { what, found: behind.into() });
         }
+    }
+}
+
+/// Whether the count of an entry is that of its map, and its type one of a log.
+fn check_entry(entry: &RawSitEntry, place: &Place, [blocks, log]: [&'static str; 2], findings: &Collector) {
+    let (counted, stored) = (msb::count(&entry.valid_map), entry.valid_blocks());
+    findings.expect(FindingKind::SitEntry, place, blocks, counted.into(), stored.into());
+    if entry.log_type().is_none() {
+        let (found, max) = (entry.type_number().into(), LogType::ColdNode.number().into());
+        findings.add(FindingKind::SitEntry, place.clone(), Problem::Range { what: log, found, min: 0, max });
     }
 }

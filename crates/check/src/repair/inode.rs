@@ -12,7 +12,7 @@ use f2fs_format::{BlockAddr, Nid, hash};
 
 use super::RepairError;
 use super::directory::Directory;
-use super::state::{Reference, Slot};
+use super::state::{Reference, Slot, Trust};
 use super::walk::{Role, Walk};
 use crate::extent::ExtentWatch;
 use crate::inode::{foreign_advice, foreign_flags};
@@ -36,6 +36,10 @@ pub(super) struct Content {
     is_behind: bool,
     /// File blocks with their addresses; of directories.
     pub(super) data: Vec<(u64, BlockAddr)>,
+    /// The inode.
+    ino: Nid,
+    /// Whether it counts all that is named, as far as somebody asked.
+    is_counted: Option<bool>,
 }
 
 impl Content {
@@ -193,7 +197,7 @@ impl Walk<'_> {
     /// The tree of nodes and blocks.
     fn mend_tree(&mut self, ino: Nid, node: &mut NodeBlock) -> Result<Content, RepairError> {
         let features = self.tables.geometry.features;
-        let mut content = Content { end: node.inode().i_size.get().div_ceil(4096), ..Content::default() };
+        let mut content = Content { ino, end: node.inode().i_size.get().div_ceil(4096), ..Content::default() };
         let mut extent = ExtentWatch::new(&node.inode().i_ext);
         let addresses = node.address_count(features);
         for slot in 0..addresses {
@@ -265,7 +269,7 @@ impl Walk<'_> {
             content.blocks += 1;
             addr
         } else {
-            self.block_of(holder, slot, addr)?
+            self.block_of(holder, slot, addr, content)?
         };
         if !kept.is_null() && kept != BlockAddr::NEW {
             content.blocks += 1;
@@ -277,20 +281,68 @@ impl Walk<'_> {
         Ok(kept)
     }
 
-    /// The block that a slot owns: the one that it names, or else the one whose summary names the slot.
-    fn block_of(&mut self, holder: Nid, slot: usize, addr: BlockAddr) -> Result<BlockAddr, RepairError> {
+    /// The block that a slot owns: the one that it names, or else the one whose summary names the slot, and that nobody
+    /// refers to.
+    fn block_of(
+        &mut self,
+        holder: Nid,
+        slot: usize,
+        addr: BlockAddr,
+        content: &mut Content,
+    ) -> Result<BlockAddr, RepairError> {
         if !self.tables.is_owner(self.overlay, addr, holder, slot)?
             && let Some(other) = self.owners()?.block(holder, slot).filter(|other| *other != addr)
-            && self.take_data(holder, slot as u32, other)?
+            && self.take_data(holder, slot as u32, other, Trust::Sound)?
         {
             self.state.act(|| format!("nid {holder}: slot {slot} does not own block {addr}, but block {other}"));
             return Ok(other);
         }
-        if self.take_data(holder, slot as u32, addr)? {
+        let mut trust = self.trust_in(holder, slot as u32, addr)?;
+        if trust == Some(Trust::Alone) && !self.is_counted(content)? {
+            trust = None;
+        }
+        if let Some(trust) = trust
+            && self.take_data(holder, slot as u32, addr, trust)?
+        {
             return Ok(addr);
         }
         self.state.act(|| format!("nid {holder}: slot {slot} does not own block {addr}, it becomes a hole"));
         Ok(BlockAddr::NULL)
+    }
+
+    /// Whether the inode counts all blocks that it and its nodes name: none of them came in by a damage.
+    fn is_counted(&mut self, content: &mut Content) -> Result<bool, RepairError> {
+        if content.is_counted.is_none() {
+            let addr: BlockAddr = self.tables.nat.get(content.ino).block_addr.into();
+            let node = *NodeBlock::read(&*self.overlay.block(addr)?);
+            let xattr_nodes = u64::from(node.inode().i_xattr_nid.get() != 0);
+            let named = 1 + xattr_nodes + self.count(&node, 0)?;
+            content.is_counted = Some(named <= node.inode().i_blocks.get());
+        }
+        Ok(content.is_counted == Some(true))
+    }
+
+    /// The blocks and nodes that a node names, and those below it.
+    fn count(&self, node: &NodeBlock, offset: u32) -> Result<u64, RepairError> {
+        let holds_addresses = NodeKind::of(offset).is_some_and(NodeKind::holds_addresses);
+        let addresses = node.addresses(self.tables.geometry.features).filter(|addr| holds_addresses && !addr.is_null());
+        let mut count = addresses.count() as u64;
+        let nids = if offset == 0 { &node.inode().i_nid[..] } else { &node.slots()[..] };
+        for (slot, nid) in nids.iter().map(|nid| Nid::from(*nid)).enumerate() {
+            let Some(child) = path::child(offset, slot) else { break };
+            if nid.is_null() || nid.0 >= self.tables.nat.len() {
+                continue;
+            }
+            let addr: BlockAddr = self.tables.nat.get(nid).block_addr.into();
+            if self.tables.is_there(addr) {
+                let below = *NodeBlock::read(&*self.overlay.block(addr)?);
+                // A damaged tree may lead back to itself, but not deeper than offsets go.
+                if below.nid() == nid && below.footer.node_offset() == child {
+                    count += 1 + self.count(&below, child)?;
+                }
+            }
+        }
+        Ok(count)
     }
 }
 

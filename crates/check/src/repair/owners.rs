@@ -2,15 +2,21 @@
 
 use std::collections::HashMap;
 
+use f2fs_format::dentry::FileType;
+use f2fs_format::inode::{EXTRA_SIZE, inline};
 use f2fs_format::node::NodeBlock;
+use f2fs_format::path::NodeKind;
 use f2fs_format::summary::{SummaryBlock, TYPE_DATA};
-use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, Nid, SegmentNo};
 
 use super::RepairError;
 use super::overlay::Overlay;
 use super::tables::Tables;
 
-/// All of a volume's. Some 20 bytes for each valid block; made when somebody asks first.
+/// What nobody refers to, by those to whom it belonged. Made when somebody asks first.
+///
+/// A block that another node names is not here, whatever its summary says: what refers to a block is worth more than a
+/// summary, which may have been lost itself.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
     /// The blocks of each node, with the slots that they stood in.
@@ -20,35 +26,57 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Reads the summary of each segment in use, and each node.
-    pub(super) fn read(tables: &Tables, overlay: &Overlay) -> Result<Owners, RepairError> {
+    /// Reads each node, and the summary of each segment in use. Takes one bit for each block while it does.
+    pub(super) fn read(tables: &mut Tables, overlay: &Overlay) -> Result<Owners, RepairError> {
         let mut owners = Owners::default();
+        let named = owners.read_nodes(tables, overlay)?;
         for segment in tables.sit.segments().map(SegmentNo) {
             let entry = tables.sit.get(segment);
-            if entry.valid_blocks() == 0 {
+            if entry.valid_blocks() == 0 || entry.log_type().is_some_and(LogType::is_node) {
                 continue;
             }
-            let is_node = entry.log_type().is_some_and(LogType::is_node);
             let on_device = overlay.block(tables.geometry.summary_block(segment))?;
             let summary = tables.known_summary(segment).unwrap_or(SummaryBlock::read(&on_device));
+            if summary.entry_type != TYPE_DATA {
+                continue;
+            }
             for offset in (0..BLOCKS_PER_SEGMENT).filter(|offset| tables.sit.is_valid(segment, *offset)) {
                 let addr = tables.geometry.block_at(segment, offset);
-                if !tables.is_there(addr) {
-                    continue;
-                }
-                if is_node {
-                    let node = *NodeBlock::read(&*overlay.block(addr)?);
-                    let is_known = BlockAddr::from(tables.nat.get(node.nid()).block_addr) == addr;
-                    if is_known && node.nid() != node.ino() {
-                        owners.nodes.entry(node.ino()).or_default().push((node.footer.node_offset(), node.nid()));
-                    }
-                } else if summary.entry_type == TYPE_DATA {
+                if tables.is_there(addr) && !named.contains(addr) {
                     let entry = &summary.entries[offset as usize];
                     owners.blocks.entry(entry.nid.into()).or_default().push((entry.ofs_in_node.get(), addr));
                 }
             }
         }
         Ok(owners)
+    }
+
+    /// Reads all nodes that the NAT knows; returns the blocks that they name, and that are not theirs by their summaries.
+    fn read_nodes(&mut self, tables: &mut Tables, overlay: &Overlay) -> Result<Named, RepairError> {
+        let address = |nid: Nid| BlockAddr::from(tables.nat.get(nid).block_addr);
+        let mut all: Vec<_> = (0..tables.nat.len()).map(Nid).map(|nid| (address(nid), nid)).collect();
+        all.retain(|(addr, _)| tables.is_there(*addr));
+        all.sort_unstable();
+        let mut named = Named::new(&tables.geometry);
+        for (addr, nid) in all {
+            let node = *NodeBlock::read(&*overlay.block(addr)?);
+            if node.nid() != nid {
+                continue;
+            }
+            if nid != node.ino() && tables.is_valid(addr) {
+                self.nodes.entry(node.ino()).or_default().push((node.footer.node_offset(), nid));
+            }
+            if !has_addresses(&node) {
+                continue;
+            }
+            for (slot, addr) in node.addresses(tables.geometry.features).enumerate() {
+                let owner = tables.owner(overlay, addr)?;
+                if !owner.is_some_and(|(owner, owner_slot, _)| owner == nid && is_near(&node, slot, owner_slot)) {
+                    named.insert(addr);
+                }
+            }
+        }
+        Ok(named)
     }
 
     /// The blocks of a node, with their slots.
@@ -66,5 +94,52 @@ impl Owners {
     /// The node of an inode with this node offset.
     pub(super) fn node(&self, ino: Nid, offset: u32) -> Option<Nid> {
         self.nodes.get(&ino)?.iter().find(|(other, _)| *other == offset).map(|(_, nid)| *nid)
+    }
+}
+
+/// Whether the slots of a node are addresses.
+fn has_addresses(node: &NodeBlock) -> bool {
+    if !node.is_inode() {
+        return NodeKind::of(node.footer.node_offset()) == Some(NodeKind::Direct);
+    }
+    let inode = node.inode();
+    let is_inline = inode.i_inline & (inline::DATA | inline::DENTRY) != 0;
+    // An inode that lost its type lost what says where its addresses begin.
+    !is_inline && FileType::from_mode(inode.i_mode.get()) != FileType::Unknown
+}
+
+/// Whether a slot may be the one that the summary means. In an inode whose layout was damaged all slots are off by its
+/// extra attributes.
+fn is_near(node: &NodeBlock, slot: usize, owner_slot: u16) -> bool {
+    let most = if node.is_inode() { EXTRA_SIZE / 4 } else { 0 };
+    slot.abs_diff(owner_slot.into()) <= most
+}
+
+/// Blocks of the main area: a bit each.
+struct Named {
+    first: BlockAddr,
+    words: Vec<u64>,
+}
+
+impl Named {
+    fn new(geometry: &Geometry) -> Named {
+        let blocks = u64::from(geometry.main_segments) * u64::from(BLOCKS_PER_SEGMENT);
+        Named { first: geometry.main_blkaddr, words: vec![0; blocks.div_ceil(64) as usize] }
+    }
+
+    /// The word and the bit of a block, if it lies in the main area.
+    fn place(&self, addr: BlockAddr) -> Option<(usize, u64)> {
+        let index = addr.0.checked_sub(self.first.0)? as usize;
+        (index / 64 < self.words.len()).then_some((index / 64, 1 << (index % 64)))
+    }
+
+    fn insert(&mut self, addr: BlockAddr) {
+        if let Some((word, bit)) = self.place(addr) {
+            self.words[word] |= bit;
+        }
+    }
+
+    fn contains(&self, addr: BlockAddr) -> bool {
+        self.place(addr).is_some_and(|(word, bit)| self.words[word] & bit != 0)
     }
 }

@@ -179,7 +179,13 @@ fn write_sit(
         let addr = tables.geometry.sit_block(index, msb::test(&tables.pack.bitmaps.sit, index as usize));
         let mut block = Box::new(*SitBlock::read(&*overlay.block(addr)?));
         let first = index as usize * sit::ENTRIES_PER_BLOCK;
-        for (slot, entry) in block.entries.iter_mut().zip(&entries[first.min(entries.len())..]) {
+        for (index, slot) in block.entries.iter_mut().enumerate() {
+            let segment = SegmentNo((first + index) as u32);
+            let Some(entry) = entries.get(segment.index()) else { break };
+            let is_sound = slot.valid_blocks() == msb::count(&slot.valid_map) && slot.log_type().is_some();
+            if !is_sound && slot != tables.sit.get(segment) {
+                state.act(|| format!("segment {segment}: its entry below that of the journal is put right"));
+            }
             *slot = *entry;
         }
         overlay.put(addr, block.as_block());

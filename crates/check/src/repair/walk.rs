@@ -238,22 +238,33 @@ impl<'w> Walk<'w> {
     }
 
     /// Takes a data block that a slot refers to; tells whether the slot keeps it.
-    pub(super) fn take_data(&mut self, holder: Nid, slot: u32, addr: BlockAddr) -> Result<bool, RepairError> {
+    pub(super) fn take_data(
+        &mut self,
+        holder: Nid,
+        slot: u32,
+        addr: BlockAddr,
+        trust: Trust,
+    ) -> Result<bool, RepairError> {
         let by = Reference { holder, slot: Slot::Address(slot) };
-        if !self.tables.is_there(addr) || self.state.is_cut(by) {
-            return Ok(false);
+        let claim = Claim { by, trust, is_node: false, owner: (holder, slot as u16) };
+        Ok(!self.state.is_cut(by) && self.state.claim_block(addr.0, claim))
+    }
+
+    /// What speaks for a slot's reference to a data block, beside itself; `None` if everything speaks against it.
+    pub(super) fn trust_in(&mut self, holder: Nid, slot: u32, addr: BlockAddr) -> Result<Option<Trust>, RepairError> {
+        if !self.tables.is_there(addr) {
+            return Ok(None);
         }
         let is_valid = self.tables.is_valid(addr);
-        let trust = match self.tables.owner(self.overlay, addr)? {
-            Some((owner, owner_slot, _)) if owner == holder && u32::from(owner_slot) == slot => Trust::Sound,
-            Some((.., true)) if self.tables.in_node_segment(addr) != Some(false) => return Ok(false),
-            _ if is_valid => Trust::Partly,
-            Some(_) => return Ok(false),
+        Ok(match self.tables.owner(self.overlay, addr)? {
+            Some((owner, owner_slot, _)) if owner == holder && u32::from(owner_slot) == slot => Some(Trust::Sound),
+            Some((.., true)) if self.tables.in_node_segment(addr) != Some(false) => None,
+            _ if is_valid => Some(Trust::Partly),
+            Some(_) => None,
             // A free block beside nodes: data never go there.
-            None if self.tables.in_node_segment(addr) == Some(true) => return Ok(false),
-            None => Trust::Alone,
-        };
-        Ok(self.state.claim_block(addr.0, Claim { by, trust, is_node: false, owner: (holder, slot as u16) }))
+            None if self.tables.in_node_segment(addr) == Some(true) => None,
+            None => Some(Trust::Alone),
+        })
     }
 
     /// The children of a node: their references are put right in `nids`; each child is handed to `each`.

@@ -326,7 +326,7 @@ fn table(all: &[Structure], rows: &BTreeMap<(usize, usize), Row>) -> String {
 
 /// The table is the one in the documentation, or becomes it.
 fn compare(rows: &str) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/check/corpus.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/corpus.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (head, _) = text.split_once("|--:|--:|--:|\n").expect("the head of the table");
     let new = format!("{head}|--:|--:|--:|\n{rows}");

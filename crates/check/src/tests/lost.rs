@@ -2,7 +2,7 @@
 
 use f2fs_device::BlockDevice;
 use f2fs_format::node::NodeBlock;
-use f2fs_format::{BlockAddr, Nid};
+use f2fs_format::{BlockAddr, LogType, Nid};
 use f2fs_sync::{Arc, PlainArc};
 
 use super::image::{Image, populated};
@@ -86,6 +86,55 @@ fn a_slot_that_names_another_block_gets_its_own_back() {
         });
         let actions = repaired(&image);
         assert!(tree(&image, ino) == before, "{other}: {actions:?}");
+    }
+}
+
+/// Summaries of segments that changed places name slots for every block; the slots name others, each of them once.
+#[test]
+fn summaries_that_changed_places_move_no_block() {
+    let whole = populated();
+    let ino = whole.find("large").ino;
+    let before = tree(whole, ino);
+    let mut homes: Vec<_> =
+        before.iter().filter_map(|addr| whole.geometry.locate(*addr)).map(|(home, _)| home).collect();
+    homes.dedup();
+    let logs: Vec<_> = LogType::ALL.into_iter().map(|log| whole.pack().log(log).0).collect();
+    homes.retain(|home| !logs.contains(home));
+    assert!(homes.len() >= 3, "{homes:?}");
+    for pair in homes.windows(2).chain([&[homes[0], homes[homes.len() - 1]][..]]) {
+        let image = whole.copy();
+        let [one, other] = [0, 1].map(|index| image.geometry.summary_block(pair[index]));
+        let (first, second) = (image.block(one), image.block(other));
+        image.put(one, &second);
+        image.put(other, &first);
+        let actions = repaired(&image);
+        assert!(tree(&image, ino) == before, "{pair:?}: {actions:?}");
+    }
+}
+
+/// A slot behind the end of a file that a damage filled: neither the tables nor the inode know of such a block.
+#[test]
+fn a_free_block_is_not_given_to_a_slot_that_a_damage_filled() {
+    let whole = populated();
+    let (small, large) = (whole.find("small").ino, whole.find("large").ino);
+    let direct = Nid::from(whole.node(large).inode().i_nid[1]);
+    let free = BlockAddr(whole.geometry.main_end().0 - 5);
+    for (ino, nid, slot) in [(small, small, 332), (large, direct, 1000)] {
+        let image = whole.copy();
+        // Of the large file one block less, so that there is an empty slot.
+        if nid == direct {
+            image.edit_node(nid, |node| node.slots_mut()[slot] = 0.into());
+            repaired(&image);
+        }
+        let before = image.node(ino);
+        image.edit_node(nid, |node| {
+            node.set_address(slot, free, image.geometry.features);
+        });
+        let actions = repaired(&image);
+        let after = image.node(ino);
+        assert!(after.inode().i_size == before.inode().i_size, "{actions:?}");
+        assert!(after.inode().i_blocks == before.inode().i_blocks, "{actions:?}");
+        assert!(image.node(nid).address(slot, image.geometry.features).unwrap().is_null(), "{actions:?}");
     }
 }
 

@@ -239,6 +239,18 @@ fn logs() {
             let segment = SegmentNo(image.geometry.main_segments);
             edit_pack_summary(image, LogType::ColdData, Journal::from_sit(&[(segment, RawSitEntry::ZERO)]).unwrap());
         }),
+        case("sit journal: a wrong entry below", Kind::SitEntry, Finds, |image| {
+            let segment = data_segment(image);
+            let entry = image.sit(segment);
+            image.edit_sit(segment, |below| below.valid_map[3] ^= 4);
+            edit_pack_summary(image, LogType::ColdData, Journal::from_sit(&[(segment, entry)]).unwrap());
+        }),
+        case("sit journal: a type that is none below", Kind::SitEntry, Finds, |image| {
+            let segment = data_segment(image);
+            let entry = image.sit(segment);
+            image.edit_sit(segment, |below| below.vblocks = (below.vblocks.get() | 63 << 10).into());
+            edit_pack_summary(image, LogType::ColdData, Journal::from_sit(&[(segment, entry)]).unwrap());
+        }),
         case("sit journal: twice", Kind::SitJournal, Blind, |image| {
             let segment = data_segment(image);
             let entry = image.sit(segment);
