@@ -2,23 +2,17 @@
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::feature::Features;
-use f2fs_format::inode::{
-    DEFAULT_INLINE_XATTR_WORDS, EXTRA_SIZE, Extent, MAX_INLINE_XATTR_WORDS, NAME_LEN, SIZE_WITH_CHECKSUM, inline,
-};
+use f2fs_format::inode::{Extent, inline};
 use f2fs_format::node::{ADDRS_PER_BLOCK, NodeBlock, XATTR_NODE_OFFSET};
 use f2fs_format::path::{self, NodeKind};
 use f2fs_format::xattr::{SetMode, XattrBuffer, full_name};
 use f2fs_format::{BlockAddr, Nid, hash};
 
-use super::RepairError;
 use super::directory::Directory;
 use super::state::{Reference, Slot, Trust};
 use super::walk::{Role, Walk};
+use super::{RepairError, layout};
 use crate::extent::ExtentWatch;
-use crate::inode::{foreign_advice, foreign_flags};
-
-/// Most words of inline xattrs (`MAX_INLINE_XATTR_SIZE`), least with the flag.
-const XATTR_WORDS: (u16, u16) = (6, MAX_INLINE_XATTR_WORDS as u16);
 
 /// The nodes and blocks of an inode.
 #[derive(Debug, Default)]
@@ -70,7 +64,10 @@ impl Walk<'_> {
             self.remake_inode(ino, named, &mut node)?;
         }
         let file_type = self.mend_mode(ino, role, &mut node);
-        mend_layout(&mut node, features);
+        layout::mend(&mut node, features);
+        if lost.is_none() {
+            self.mend_shift(ino, &mut node)?;
+        }
         let is_dir = file_type == FileType::Directory;
         let xattr_nodes = self.mend_xattrs(ino, &mut node)?;
         let mut content = Content::default();
@@ -344,35 +341,6 @@ impl Walk<'_> {
         }
         Ok(count)
     }
-}
-
-/// The fields that say where everything else stands.
-fn mend_layout(node: &mut NodeBlock, features: Features) {
-    let inode = node.inode_mut();
-    if inode.i_inline & inline::EXTRA_ATTR != 0 {
-        if features.contains(Features::EXTRA_ATTR) {
-            let has_xattr = inode.i_inline & inline::XATTR != 0;
-            let extra = inode.extra_mut();
-            let size = extra.i_extra_isize.get();
-            let least = if features.contains(Features::INODE_CHECKSUM) { SIZE_WITH_CHECKSUM } else { 4 };
-            if !(least..=EXTRA_SIZE as u16).contains(&size) || !size.is_multiple_of(4) {
-                extra.i_extra_isize = (EXTRA_SIZE as u16).into();
-            }
-            let words = extra.i_inline_xattr_size.get();
-            let least = if has_xattr { XATTR_WORDS.0 } else { 0 };
-            if features.contains(Features::FLEXIBLE_INLINE_XATTR) && !(least..=XATTR_WORDS.1).contains(&words) {
-                extra.i_inline_xattr_size = (DEFAULT_INLINE_XATTR_WORDS as u16).into();
-            }
-        } else {
-            inode.i_inline &= !inline::EXTRA_ATTR;
-        }
-    }
-    if inode.i_namelen.get() > NAME_LEN as u32 {
-        let end = inode.i_name.iter().position(|byte| *byte == 0).unwrap_or(0);
-        inode.i_namelen = (end as u32).into();
-    }
-    inode.i_flags = (inode.i_flags.get() & !foreign_flags(features)).into();
-    inode.i_advise &= !foreign_advice(features);
 }
 
 /// Content in the inode: nothing else holds any.

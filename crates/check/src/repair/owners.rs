@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use f2fs_format::dentry::FileType;
-use f2fs_format::inode::{EXTRA_SIZE, inline};
+use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::path::NodeKind;
 use f2fs_format::summary::{SummaryBlock, TYPE_DATA};
@@ -15,7 +15,7 @@ use super::tables::Tables;
 
 /// What nobody refers to, by those to whom it belonged. Made when somebody asks first.
 ///
-/// A block that another node names is not here, whatever its summary says: what refers to a block is worth more than a
+/// A block that another slot names is not here, whatever its summary says: what refers to a block is worth more than a
 /// summary, which may have been lost itself.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
@@ -51,7 +51,7 @@ impl Owners {
         Ok(owners)
     }
 
-    /// Reads all nodes that the NAT knows; returns the blocks that they name, and that are not theirs by their summaries.
+    /// Reads all nodes that the NAT knows; returns the blocks that slots name which the summaries do not.
     fn read_nodes(&mut self, tables: &mut Tables, overlay: &Overlay) -> Result<Named, RepairError> {
         let address = |nid: Nid| BlockAddr::from(tables.nat.get(nid).block_addr);
         let mut all: Vec<_> = (0..tables.nat.len()).map(Nid).map(|nid| (address(nid), nid)).collect();
@@ -70,8 +70,7 @@ impl Owners {
                 continue;
             }
             for (slot, addr) in node.addresses(tables.geometry.features).enumerate() {
-                let owner = tables.owner(overlay, addr)?;
-                if !owner.is_some_and(|(owner, owner_slot, _)| owner == nid && is_near(&node, slot, owner_slot)) {
+                if !tables.is_owner(overlay, addr, nid, slot)? {
                     named.insert(addr);
                 }
             }
@@ -106,13 +105,6 @@ fn has_addresses(node: &NodeBlock) -> bool {
     let is_inline = inode.i_inline & (inline::DATA | inline::DENTRY) != 0;
     // An inode that lost its type lost what says where its addresses begin.
     !is_inline && FileType::from_mode(inode.i_mode.get()) != FileType::Unknown
-}
-
-/// Whether a slot may be the one that the summary means. In an inode whose layout was damaged all slots are off by its
-/// extra attributes.
-fn is_near(node: &NodeBlock, slot: usize, owner_slot: u16) -> bool {
-    let most = if node.is_inode() { EXTRA_SIZE / 4 } else { 0 };
-    slot.abs_diff(owner_slot.into()) <= most
 }
 
 /// Blocks of the main area: a bit each.

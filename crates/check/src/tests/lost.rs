@@ -1,6 +1,7 @@
 //! Nodes that were lost, as a whole or by a bit: the other witnesses give their content back.
 
 use f2fs_device::BlockDevice;
+use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, LogType, Nid};
 use f2fs_sync::{Arc, PlainArc};
@@ -110,6 +111,42 @@ fn summaries_that_changed_places_move_no_block() {
         let actions = repaired(&image);
         assert!(tree(&image, ino) == before, "{pair:?}: {actions:?}");
     }
+}
+
+/// Neighbours in one summary that changed places, in an inode and in a direct node.
+#[test]
+fn entries_of_a_summary_that_changed_places_move_no_block() {
+    let whole = populated();
+    let (small, large) = (whole.find("small").ino, whole.find("large").ino);
+    let direct = Nid::from(whole.node(large).inode().i_nid[0]);
+    for nid in [small, large, direct] {
+        let slots = |image: &Image| image.node(nid).addresses(image.geometry.features).collect::<Vec<_>>();
+        let before = slots(whole);
+        let image = whole.copy();
+        let (summary, index) = image.summary_of(before[0]);
+        assert_eq!(image.summary_of(before[1]), (summary, index + 1));
+        image.edit_summary(summary, |summary| summary.entries.swap(index, index + 1));
+        let actions = repaired(&image);
+        assert!(slots(&image) == before, "nid {nid}: {actions:?}");
+    }
+}
+
+/// Without its extra attributes all addresses of an inode stand further back than they should.
+#[test]
+fn slots_of_an_inode_that_lost_its_layout_get_their_blocks() {
+    let whole = populated();
+    let (small, features) = (whole.find("small").ino, whole.geometry.features);
+    let addresses = |image: &Image| image.node(small).addresses(features).take(20).collect::<Vec<_>>();
+    let before = addresses(whole);
+    let image = whole.copy();
+    image.edit_node(small, |node| {
+        let inode = node.inode_mut();
+        inode.extra_mut().i_inode_checksum = 0.into();
+        inode.i_inline &= !inline::EXTRA_ATTR;
+    });
+    assert!(addresses(&image) != before);
+    let actions = repaired(&image);
+    assert!(addresses(&image) == before, "{actions:?}");
 }
 
 /// A slot behind the end of a file that a damage filled: neither the tables nor the inode know of such a block.

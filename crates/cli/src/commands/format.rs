@@ -242,7 +242,7 @@ pub(super) fn impossible(error: &FormatError) -> String {
         FormatError::Layout { what, found, min, max } if *what == DEVICE_BYTES => {
             let (limit, bytes) = limit(*found, *min, *max);
             format!(
-                "{} is not a size for a volume: with these options it takes {limit} {bytes} bytes, {}",
+                "{found} bytes, {}, is not a size for a volume: with these options it takes {limit} {bytes} bytes, {}",
                 human(*found),
                 human(bytes)
             )
