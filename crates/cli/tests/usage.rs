@@ -288,7 +288,7 @@ fn results_that_cannot_be_written_are_known_before_anything_is_measured() {
     assert!(fs::read(&image).unwrap().iter().all(|byte| *byte == 0), "it was measured");
     for line in [["bench", "fxmark"], ["bench", "read"]] {
         fail(command(line).args(["--memory", "900P"]), 2, "16.0 TiB");
-        fail(command(line).args(["--memory", "1K"]), 2, "1.0 KiB is not a size for a volume");
+        fail(command(line).args(["--memory", "1K"]), 2, "1.0 KiB, is not a size for a volume");
         fail(
             command(line).args(["--csv", "a", "--svg", "./a"]).current_dir(place.dir()),
             2,
