@@ -212,7 +212,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Volume => f.write_str("volume"),
-            Place::Superblock(copy) => write!(f, "superblock {copy}"),
+            Place::Superblock(copy) => write!(f, "superblock {}", copy + 1),
             Place::Pack(pack) => write!(f, "checkpoint pack {pack}"),
             Place::Log(log) => write!(f, "{} log", log.name()),
             Place::NatBlock(index) => write!(f, "nat block {index}"),

@@ -13,7 +13,8 @@ use super::source::Source;
 /// Least number of sections (`F2FS_MIN_SEGMENTS` of fsck.f2fs).
 const MIN_SECTIONS: u64 = 9;
 
-/// Reads both copies; the first valid one is in force.
+/// Reads both copies; the first valid one is in force, as in Linux. If it alone has features that nobody can read, and
+/// that the second has not, they are a damage, and the second is.
 ///
 /// # Errors
 /// [`CheckError::NoSuperblock`], [`CheckError::Unsupported`], [`CheckError::DeviceTooSmall`].
@@ -22,11 +23,20 @@ pub(super) fn load(source: &Source<'_>, findings: &Collector) -> Result<(SuperBl
     let copies = [0, 1].map(|copy| SuperBlock::read(blocks.get(copy)));
     let [first, second] = copies.map(|copy| Geometry::from_superblock(&copy));
     let (sb, geometry) = match (first, second) {
-        (Ok(geometry), Ok(_)) => {
-            if let Some(byte) = first_difference(&copies[0], &copies[1]) {
+        (Ok(first), Ok(second)) if refused(first.features).0 & !second.features.0 != 0 => {
+            let (found, what) = (refused(first.features).0, "features that cannot be read, and the other copy has not");
+            findings.add(FindingKind::Superblock, Place::Superblock(0), Problem::Fault { what, found: found.into() });
+            (copies[1], second)
+        }
+        (Ok(geometry), Ok(second)) => {
+            let (kind, place) = (FindingKind::SuperblockCopy, Place::Superblock(1));
+            let (bits, others) = (geometry.features.0.into(), second.features.0.into());
+            if bits != others {
+                findings.expect(kind, &place, "feature bits, by the other copy", bits, others);
+            } else if let Some(byte) = first_difference(&copies[0], &copies[1]) {
                 let what = "the valid copies differ, first at byte";
                 let problem = Problem::Fault { what, found: byte as u64 };
-                findings.add(FindingKind::SuperblockCopy, Place::Superblock(1), problem);
+                findings.add(kind, place, problem);
             }
             (copies[0], geometry)
         }
@@ -81,11 +91,17 @@ fn check_devices(sb: &SuperBlock, parts: &[(u64, u64)], findings: &Collector) ->
     Ok(())
 }
 
+/// Those of the features that nobody here can read.
+fn refused(features: Features) -> Features {
+    let known = Features::NAMES.iter().fold(0, |bits, (feature, _)| bits | feature.0);
+    Features(features.0 & known & !Features::READ_ONLY.0)
+}
+
 fn check_features(features: Features, findings: &Collector) -> Result<(), CheckError> {
     let known = Features::NAMES.iter().fold(0, |bits, (feature, _)| bits | feature.0);
     let unknown = features.0 & !known;
     findings.require(unknown == 0, FindingKind::Features, &Place::Volume, "unknown feature bits", unknown.into());
-    let refused = Features(features.0 & known & !Features::READ_ONLY.0);
+    let refused = refused(features);
     if refused.0 != 0 {
         return Err(CheckError::Unsupported { bits: refused.0, names: refused.names().join(", ") });
     }

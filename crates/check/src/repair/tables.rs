@@ -269,7 +269,7 @@ fn mend_superblock(overlay: &Overlay, sb: &mut SuperBlock, state: &mut State) ->
         sb.write(&mut block);
         if block != before {
             overlay.put(BlockAddr(copy), &block);
-            state.act(|| format!("superblock: copy {copy} is written anew"));
+            state.act(|| format!("superblock {}: is written anew", copy + 1));
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Mutants of the superblock, the pack, NAT, SIT and SSA.
 
 use f2fs_format::checkpoint::{CheckpointBlock, alloc_type, flags};
+use f2fs_format::feature::Features;
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Journal, TYPE_DATA, TYPE_NODE};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, SegmentNo, nat_bits};
@@ -41,6 +42,12 @@ fn superblock() {
         }),
         case("copies differ", Kind::SuperblockCopy, Blind, |image| {
             image.edit_superblock(1, |sb| sb.volume_name[0] = 65.into());
+        }),
+        case("copies differ in a feature", Kind::SuperblockCopy, Blind, |image| {
+            image.edit_superblock(1, |sb| sb.feature = (sb.feature.get() ^ Features::LOST_FOUND.0).into());
+        }),
+        case("first copy: a feature that nobody can read", Kind::Superblock, Blind, |image| {
+            image.edit_superblock(0, |sb| sb.feature = (sb.feature.get() | Features::ATOMIC_WRITE.0).into());
         }),
         case("unknown feature", Kind::Features, Blind, |image| {
             for copy in 0..2 {
