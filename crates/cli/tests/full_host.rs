@@ -174,3 +174,18 @@ fn an_image_that_cannot_grow_holds_what_it_held() {
         fs::remove_dir_all(&full.dir).unwrap();
     }
 }
+
+/// A checkpoint comes while the file is copied, and then the disk is full: there is no half of a file under its name.
+#[test]
+fn a_large_file_that_the_host_has_no_room_for_is_not_there() {
+    let place = Place::new();
+    fs::write(place.path("huge"), vec![7; 48 << 20]).unwrap();
+    let full = Full::new(&place, 40 * MIB, 40 * MIB);
+    let done = full.script(&format!(
+        "I=\"$FULL/image\"\n\"$F2FS\" format --size 100M \"$I\" > /dev/null || exit 98\nlimited\n\
+         \"$F2FS\" put \"$I\" '{}' /huge; echo $?\n\"$F2FS\" ls \"$I\" /\n",
+        place.path("huge").display()
+    ));
+    assert_eq!((done.code, &*done.out), (0, "1\n"), "{}", done.err);
+    assert!(done.err.contains(reason(&full)), "{}", done.err);
+}

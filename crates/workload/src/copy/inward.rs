@@ -269,7 +269,7 @@ impl<'a> Inward<'a> {
             _ => {
                 // The attributes are those of the file that a link names.
                 let resolved = fs::canonicalize(from).unwrap_or_else(|_| from.to_path_buf());
-                Place { into: &into, name, to }.make(&source.new, |made| {
+                Place { into: &into, name, to }.make(&source.new, u64::MAX, |made| {
                     let bytes = fill(&made.open_file().map_err(volume(to))?)?;
                     let attributes = source.whole.map(|metadata| attributes(&resolved, made, to, metadata));
                     Ok((bytes, attributes.transpose()?.unwrap_or(0)))
@@ -310,7 +310,7 @@ impl<'a> Inward<'a> {
             let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
             let source = OpenOptions::new().read(true).custom_flags(flags).open(from).map_err(host(from))?;
             bytes = metadata.len();
-            place.make(&new(FileKind::Regular, metadata), |made| {
+            place.make(&new(FileKind::Regular, metadata), metadata.len(), |made| {
                 let file = made.open_file().map_err(volume(to))?;
                 content(&source, from, &file, to, metadata.len(), buffer)?;
                 attributes(from, made, to, metadata)
@@ -331,7 +331,7 @@ impl<'a> Inward<'a> {
             };
             let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
             let new = new(kind, metadata).device(major, minor);
-            place.make(&new, |made| attributes(from, made, to, metadata))?
+            place.make(&new, 0, |made| attributes(from, made, to, metadata))?
         };
         self.tally.copied(bytes, refused);
         Ok(())
