@@ -62,6 +62,19 @@ fn ranges_to_lock() {
     }
 }
 
+/// A long run goes on behind the part of it that a change of few blocks takes over.
+#[test]
+fn a_long_run_stays_beside_a_short_change() {
+    let (long, some, other) = (1 << 24, Bits::from_raw(1), Bits::from_raw(2));
+    let bits = ExtentBits::new();
+    assert_eq!(bits.set(0..long, some), u128::from(long));
+    assert_eq!(bits.set(5..=5, other), 1);
+    let far = long / 2;
+    assert!(bits.get(far) == some && bits.test_all(far..far + 3, some) && bits.test_any(far..=far, some));
+    assert_eq!((bits.count(far..far + 9, some), bits.count(.., some)), (9, u128::from(long)));
+    assert_eq!(bits.clear(far..=far, some), 1);
+}
+
 #[test]
 fn ranges_of_bits() {
     for first in BLOCKS {

@@ -105,6 +105,20 @@ fn misuse_is_named() {
     assert_eq!(nat.begin_checkpoint(38).unwrap().journal.len(), 2);
 }
 
+/// Neither what the device has, nor what it is to learn the end of.
+#[test]
+fn what_is_bound_or_was_is_not_given_back() {
+    let mut device = Device::new(1);
+    let nat = device.open(NatConfig::new(1));
+    let (bound, freed) = (make(&nat, 500), make(&nat, 501));
+    device.checkpoint(&nat, 38);
+    nat.free(freed).unwrap();
+    let free = nat.free_nids().unwrap();
+    [bound, freed].into_iter().for_each(|nid| nat.cancel(nid));
+    assert_eq!(nat.free_nids().unwrap(), free);
+    assert!(std::iter::from_fn(|| nat.allocate().unwrap()).all(|nid| nid != bound && nid != freed));
+}
+
 #[test]
 fn impossible_tables_are_refused() {
     let open = |blocks, bytes, journal: &[_]| {

@@ -48,3 +48,19 @@ impl Stamp {
         protocol_step!("stamp_moves_before_change", self.0.fetch_add(1, Release));
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_holds_until_the_next_change() {
+        let stamp = Stamp::new();
+        for _ in 0..3 {
+            let seen = stamp.seen();
+            assert!(stamp.holds(seen) && stamp.holds(stamp.seen()));
+            stamp.invalidate();
+            assert!(!stamp.holds(seen));
+        }
+    }
+}

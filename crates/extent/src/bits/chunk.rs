@@ -203,6 +203,11 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_has_a_byte_for_each_block() {
+        assert_eq!(Chunk::new().words.len() as u64 * BLOCKS_PER_WORD, CHUNK_BLOCKS);
+    }
+
+    #[test]
     fn runs_are_found_in_both_directions() {
         let chunk = Chunk::new();
         let dirty = Change { set: Bits::DIRTY, clear: Bits::NONE };

@@ -116,6 +116,22 @@ mod tests {
         }
     }
 
+    /// Each wait that was in vain spares the next groups one, twice as many as the one before.
+    #[test]
+    fn waiting_in_vain_is_tried_less_often() {
+        let mut gathering = Gathering::new();
+        assert_eq!(gathering.came(1), Gathers::Leads);
+        for groups in [2, 4, 8] {
+            gathering.is_done(3, 0, TOOK);
+            assert_eq!(gathering.came(1), Gathers::Watches(TOOK), "before {groups}");
+            assert!(gathering.is_over(true));
+            for group in 0..groups {
+                gathering.is_done(3, 0, TOOK);
+                assert_eq!(gathering.came(1), Gathers::Leads, "{group} of {groups}");
+            }
+        }
+    }
+
     #[test]
     fn many_wait_for_nobody() {
         let mut gathering = Gathering::new();
