@@ -181,6 +181,20 @@ mod tests {
         }
     }
 
+    /// All segments that have addresses can be used, and no other one.
+    #[test]
+    fn the_largest_has_all_segments_that_have_addresses() {
+        let most = (1 << 23) - 2;
+        let (mut fits, mut too_many) = (most / 2, most);
+        while too_many - fits > 1 {
+            let middle = u32::midpoint(fits, too_many);
+            *if SegmentConfig::embedded(middle, 1).is_ok() { &mut fits } else { &mut too_many } = middle;
+        }
+        let geometry = SegmentConfig::embedded(fits, 1).unwrap().geometry;
+        assert_eq!(geometry.segment_count, most);
+        assert_eq!(u64::from(geometry.main_end().0), (1 << 32) - 512);
+    }
+
     #[test]
     fn the_largest_and_the_smallest_have_room() {
         for (segments, per_section) in [(6, 1), (12, 2), (8_300_000, 1)] {

@@ -140,6 +140,14 @@ fn users_leave_room_for_a_checkpoint() {
 }
 
 #[test]
+fn what_is_kept_back_is_told() {
+    let config = SegmentConfig::new(geometry(20, 1), 5, 7);
+    let entries = vec![RawSitEntry::ZERO; 20];
+    let manager = SegmentManager::new(config, entries, vec![0; 64], LogState::at_the_start(&geometry(20, 1))).unwrap();
+    assert_eq!((manager.reserved_segments(), manager.overprovision_segments()), (5, 7));
+}
+
+#[test]
 fn there_is_enough_while_what_is_dirty_fits() {
     // 20 sections, 6 of them with logs: 14 are free, 5 of them reserved.
     let geometry = geometry(20, 1);
@@ -278,6 +286,11 @@ fn an_adopted_block_takes_its_segment_back() {
     assert_eq!((info.phase, info.log, info.valid), (Phase::Dirty, LogType::WarmData, 1));
     let error = manager.adopt(addr, Summary::default(), 1).unwrap_err();
     assert!(matches!(error, SegmentError::InUse { offset: 7, .. }), "{error}");
+    // Where a log stands it would write to the block, too.
+    let ahead = manager.next_block(LogType::WarmData).offset(9);
+    let error = manager.adopt(ahead, Summary::default(), 1).unwrap_err();
+    assert!(matches!(error, SegmentError::Phase { expected: "left by its log", .. }), "{error}");
+    assert_eq!(manager.valid_blocks(), 1);
 }
 
 /// An SSA whose summaries say that block 3 of each segment is node 9's.

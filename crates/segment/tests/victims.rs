@@ -7,7 +7,7 @@ mod common;
 use common::{Disk, geometry};
 use f2fs_format::summary::Summary;
 use f2fs_format::{LogType, Nid, SegmentNo};
-use f2fs_segment::{Phase, Run, SegmentManager, VictimPolicy};
+use f2fs_segment::{AgeThreshold, Phase, Run, SegmentManager, VictimPolicy};
 
 fn write(manager: &SegmentManager, count: u32) -> Vec<Run> {
     let mut runs = Vec::new();
@@ -51,4 +51,29 @@ fn a_segment_that_was_free_when_its_section_was_chosen_loses_its_mark() {
     }
     assert_ne!(info(second).phase, Phase::Free);
     assert!(!info(second).victim, "its mark is left");
+}
+
+/// Of two sections, one nearly empty and new, one nearly full and old, the weight of age decides.
+#[test]
+fn the_weight_of_age_decides_between_the_old_and_the_empty() {
+    for (weight, oldest) in [(0, false), (100, true)] {
+        let mut disk = Disk::new(geometry(60, 1));
+        let manager = disk.open(|config| config.user_floor(1));
+        let write_at = |now: u64| {
+            let mut runs = Vec::new();
+            let summaries: Vec<Summary> = (0..512).map(|n| Summary::new(Nid(9), 1, n)).collect();
+            manager.allocate(LogType::WarmData, &summaries, now, &mut runs).unwrap();
+            let [run] = runs[..] else { panic!("{runs:?}") };
+            manager.geometry().locate(run.addr).unwrap().0
+        };
+        let (old, new) = (write_at(1000), write_at(100_000));
+        write_at(100_000);
+        for (segment, valid, now) in [(old, 450, 1000), (new, 30, 100_000)] {
+            (valid..512).for_each(|at| manager.invalidate(manager.geometry().block_at(segment, at), now).unwrap());
+        }
+        disk.checkpoint(&manager);
+        let rule = AgeThreshold::default().threshold(0).ratio(100).age_weight(weight);
+        let victim = manager.choose_victim(VictimPolicy::AgeThreshold(rule), 200_000).unwrap();
+        assert_eq!(victim.first, if oldest { old } else { new }, "{weight}");
+    }
 }

@@ -42,6 +42,28 @@ fn manager(lanes: usize) -> SegmentManager {
     SegmentManager::empty(config.lanes(lanes).section_capacity(CAPACITY)).unwrap()
 }
 
+/// Blocks that a cleaner moves go to the end of a log: no hole of a zone can be filled, however old its neighbours are.
+#[test]
+fn moved_blocks_fill_no_holes_of_zones() {
+    let manager = manager(1);
+    let mut runs = Vec::new();
+    let summaries: Vec<Summary> = (0..900).map(|slot| Summary::new(Nid(5), 0, slot)).collect();
+    for now in 0..6 {
+        manager.allocate(LogType::WarmData, &summaries, now, &mut runs).unwrap();
+    }
+    let flush = manager.begin_checkpoint(6).unwrap();
+    for run in &runs {
+        (0..run.len).step_by(2).for_each(|at| manager.invalidate(run.addr.offset(at), 6).unwrap());
+    }
+    drop(flush);
+    manager.end_checkpoint();
+    let from = manager.geometry().locate(runs[0].addr).unwrap().0;
+    let mut moved = Vec::new();
+    assert_eq!(manager.allocate_aged(from, &summaries[..40], 7, &mut moved).unwrap(), 0);
+    let cold = manager.log(LogType::ColdData).segment;
+    assert!(moved.iter().all(|run| manager.geometry().locate(run.addr).unwrap().0 == cold), "{moved:?}");
+}
+
 fn run(seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let lanes = random.usize(1..4);

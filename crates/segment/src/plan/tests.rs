@@ -41,11 +41,18 @@ fn the_papers_example() {
     assert_eq!(of(Choice::Partial).seconds, planner.model().seconds_per_block(5.1) + t(5.0));
     assert_eq!(of(Choice::SelfPartial).seconds, t(6.0));
     assert_eq!(of(Choice::SelfPartial).written(), 6);
+    // One block moved, into a hole of 5.1 blocks on average; and two requests if it is skipped.
+    let moved = of(Choice::Partial);
+    assert_eq!((moved.moved, moved.requests, moved.choices), (1, 1, [0, 1, 0]));
+    assert!((moved.move_requests - 1.0 / 5.1).abs() < 1e-9, "{moved:?}");
+    assert_eq!((of(Choice::Ssr).requests, of(Choice::Ssr).choices), (2, [1, 0, 0]));
     assert_eq!(planner.plan(&example, 5), [Choice::SelfPartial]);
     // A cold log in one piece, and a longer run: moving wins.
-    let planner = Planner::new(CostModel::card(Card::A, Interior::LogLog), Strategy::Greedy, 512.0);
-    assert_eq!(planner.plan(&layout(&[2, 3], &[4]), 5), [Choice::Partial]);
-    assert_eq!(planner.in_place().plan(&layout(&[2, 3], &[40]), 5), [Choice::Ssr]);
+    for strategy in [Strategy::Greedy, Strategy::Optimal] {
+        let planner = Planner::new(CostModel::card(Card::A, Interior::LogLog), strategy, 512.0);
+        assert_eq!(planner.plan(&layout(&[2, 3], &[4]), 5), [Choice::Partial], "{}", strategy.name());
+        assert_eq!(planner.in_place().plan(&layout(&[2, 3], &[40]), 5), [Choice::Ssr], "{}", strategy.name());
+    }
 }
 
 #[test]
