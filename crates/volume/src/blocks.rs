@@ -160,3 +160,64 @@ impl<'a> WriteBatch<'a> {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use f2fs_device::MemoryDevice;
+    use f2fs_device_test::TimingDevice;
+    use f2fs_sync::PlainArc;
+
+    use super::*;
+
+    fn device() -> (PlainArc<MemoryDevice>, TimingDevice<PlainArc<MemoryDevice>>) {
+        let memory = PlainArc::new(MemoryDevice::new(3 * MAX_BATCH_BLOCKS as u64));
+        (memory.clone(), TimingDevice::new(memory, |_| 0.0))
+    }
+
+    fn block(addr: u32) -> RawBlock {
+        let mut block = [0; 4096];
+        block[..4].copy_from_slice(&addr.to_le_bytes());
+        block
+    }
+
+    /// More than a batch, ascending and not.
+    #[test]
+    fn blocks_are_read_in_the_order_of_their_addresses() {
+        let (memory, device) = device();
+        for addr in 0..3 * MAX_BATCH_BLOCKS as u32 {
+            memory.write_slice(addr.into(), &block(addr)).unwrap();
+        }
+        let ascending = 700..2 * MAX_BATCH_BLOCKS as u32 + 1000;
+        let addrs: Vec<BlockAddr> = ascending.clone().chain(ascending.rev().step_by(3)).map(BlockAddr).collect();
+        let mut seen = Vec::new();
+        let visit = |index: usize, found: &RawBlock| -> Result<(), DeviceError> {
+            assert!(*found == block(addrs[index].0), "{index}");
+            seen.push(index);
+            Ok(())
+        };
+        read_each(&device, &addrs, visit).unwrap();
+        assert!(seen.into_iter().eq(0..addrs.len()));
+    }
+
+    /// In whatever order they are pushed: a request a run, of a segment at most, and none beyond where a zone may begin.
+    #[test]
+    fn pushed_blocks_that_are_neighbours_are_one_request() {
+        // The main area begins 100 blocks behind the start of a segment.
+        for (main, requests) in [(None, 3), (Some(BlockAddr(100)), 4)] {
+            let (memory, device) = device();
+            let mut batch = WriteBatch::new(&device);
+            if let Some(main) = main {
+                batch = batch.within_segments(main);
+            }
+            // A segment and a half, and a block elsewhere.
+            let addrs: Vec<u32> = (1000..1000 + 768).chain([5000]).collect();
+            addrs.iter().rev().for_each(|addr| batch.push(BlockAddr(*addr), &block(*addr)).unwrap());
+            assert_eq!(batch.finish().unwrap(), (requests, 769), "{main:?}");
+            assert_eq!(device.stat().writes.requests, requests);
+            for addr in addrs {
+                assert!(*memory.read(addr.into(), 1).unwrap().block(0) == block(addr), "{addr}");
+            }
+        }
+    }
+}

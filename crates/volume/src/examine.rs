@@ -187,6 +187,14 @@ mod tests {
         let found = examine(&device);
         assert!(found.packs[0].problem.is_some() && found.superblocks[0].problem.is_none());
 
+        // A byte of the block at its start flipped, where nothing else would show it.
+        let device = volume();
+        let mut first = CheckpointBlock::read(&read(&device, 512).unwrap());
+        first.header.elapsed_time = (first.header.elapsed_time.get() + 1).into();
+        device.write_slice(512, first.as_block()).unwrap();
+        let problem = examine(&device).packs[0].problem.as_ref().unwrap().to_string();
+        assert!(problem.contains("checksum"), "{problem}");
+
         // It is that of another checkpoint: the pack was not written to its end.
         let device = volume();
         let mut last = CheckpointBlock::read(&read(&device, 512 + total - 1).unwrap());

@@ -197,3 +197,31 @@ impl Pressure {
 fn in_use_or_free(space: &Space, segments: &SegmentManager) -> u64 {
     space.blocks() + segments.blocks_in(segments.free_segments())
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_nodes_count_until_the_next_epoch_is_durable() {
+        let pressure = Pressure::new(100, 10);
+        pressure.freed_node(5);
+        pressure.freed_node(5);
+        assert!(pressure.has_freed_nodes(5, false) && pressure.has_freed_nodes(6, true));
+        assert!(!pressure.has_freed_nodes(6, false), "the checkpoint of 5 is durable");
+        assert!(![4, 7].iter().any(|epoch| pressure.has_freed_nodes(*epoch, true)));
+        pressure.freed_node(7);
+        assert!(pressure.has_freed_nodes(7, false) && !pressure.has_freed_nodes(6, true));
+    }
+
+    #[test]
+    fn emptied_sections_of_nodes_count_in_their_epoch() {
+        let pressure = Pressure::new(100, 10);
+        (0..3).for_each(|_| pressure.emptied_one_of_nodes(70_000));
+        assert_eq!((pressure.emptied_of_nodes(70_000), pressure.emptied_of_nodes(70_001)), (3, 0));
+        pressure.emptied_one_of_nodes(70_001);
+        assert_eq!((pressure.emptied_of_nodes(70_000), pressure.emptied_of_nodes(70_001)), (0, 1));
+        (0..70_000).for_each(|_| pressure.emptied_one_of_nodes(70_001));
+        assert_eq!((pressure.emptied_of_nodes(70_001), pressure.emptied_of_nodes(70_002)), (0xffff, 0));
+    }
+}

@@ -214,5 +214,10 @@ mod tests {
         assert_eq!(stat.request_sizes, [1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!((stat.node_blocks, stat.synced_node_blocks), (0, 2));
         assert!((stat.amplification() - 1.12).abs() < 1e-9);
+        for (count, blocks) in [(Count::MovedData, 11), (Count::Rewritten, 13), (Count::Nodes, 17), (Count::Tables, 19)]
+        {
+            counters.add(count, blocks);
+        }
+        assert_eq!(counters.read().written_blocks(), 112 + 11 + 13 + 17 + 19);
     }
 }

@@ -226,3 +226,39 @@ fn what_was_written_in_all_lives_is_counted() {
         before = now;
     }
 }
+
+/// A checkpoint of few nodes writes them with the gate closed, unless it is told to leave it fewer.
+#[test]
+fn nodes_are_left_to_the_freeze_as_the_options_say() {
+    for (left, frozen) in [(u64::MAX, 20), (512, 20), (0, 0)] {
+        // With segments to spare: what is written ahead stands aside.
+        let device = Arc::new(MemoryDevice::new((512 << 20) >> 12));
+        Volume::format(&*device, &FormatOptions::default()).unwrap();
+        let volume = Volume::open(device, &VolumeOptions::new().nodes_left_to_freeze(left)).unwrap();
+        {
+            let op = volume.begin().unwrap();
+            (0..20).for_each(|_| drop(volume.nodes().create(&op, INODE).unwrap()));
+        }
+        let report = volume.checkpoints().write_with::<VolumeError>(Reason::Sync, || Ok(()), |_| Ok(())).unwrap();
+        assert_eq!((report.nodes, report.frozen_nodes), (20, frozen), "{left}");
+    }
+}
+
+/// What frees nothing leaves nothing for a checkpoint.
+#[test]
+fn slots_that_hold_nothing_are_cleared_without_a_trace() {
+    let volume = open(&fresh());
+    let file = volume.nodes().create(&volume.begin().unwrap(), INODE).unwrap();
+    volume.checkpoints().write(Reason::Sync).unwrap();
+    assert_eq!(volume.slots().clear(&volume.begin().unwrap(), &file, 0..900, |_, _| {}).unwrap(), 0);
+    assert_eq!(volume.stat().dirty_nodes, 0);
+}
+
+/// All numbers of the table but 0, 1 and 2 are for nodes, the root's among them.
+#[test]
+fn nodes_may_be_as_many_as_there_are_numbers() {
+    let volume = open(&fresh());
+    let numbers = u64::from(volume.geometry().nat_blocks()) * 455;
+    let stat = volume.stat();
+    assert_eq!((stat.max_nodes, stat.free_nids), (numbers - 3, numbers - 3 - stat.valid_nodes));
+}

@@ -113,6 +113,11 @@ fn opening_for_reading_reads_neither_sit_nor_summaries() {
     assert!(device.count(sit.clone(), ask).1[2] <= 1);
     assert_eq!(device.count(sit, ask).1[2], 0);
     assert!(volume.segment(SegmentNo(geometry.main_segments)).is_err());
+
+    // Who asks for many of them does not have all of their blocks in memory: 1024 of these 3000.
+    let many = || (0..geometry.main_segments).step_by(55).take(3000);
+    let all = measure(|| many().for_each(|at| drop(volume.segment(SegmentNo(at)))));
+    assert!(many().count() == 3000 && all.bytes_max < 8 << 20, "{} bytes", all.bytes_max);
 }
 
 #[test]

@@ -63,6 +63,28 @@ fn is_sound(device: &PlainArc<dyn BlockDevice>, report: &FormatReport) {
     drop(Volume::open(device.clone(), &VolumeOptions::new()).unwrap());
 }
 
+/// A device that is put together of one ends with its last whole segment as well.
+#[test]
+fn a_part_of_a_segment_is_left_out() {
+    let one = |device| f2fs_volume::devices::whole(vec![device]).unwrap().info().blocks;
+    assert_eq!(one(zones(4 * ZONE + 300, ZoneLayout::new(ZONE))), 4 * ZONE);
+    assert_eq!(one(memory(4 * ZONE + 300)), 4 * ZONE);
+}
+
+/// What stood in front of a volume is found by others who look for their own: it goes, also where no zone is reset.
+#[test]
+fn what_was_on_the_conventional_device_goes() {
+    let device = pair(65, ZONE);
+    let mut block = [0; 4096];
+    block[64..72].copy_from_slice(b"_BHRfS_M");
+    device.write_slice(16, &block).unwrap();
+    assert!(matches!(format(&*device, &on_pair()), Err(FormatVolumeError::Exists { device: 0, .. })));
+    let mut options = on_pair().forced();
+    options.discard = false;
+    format(&*device, &options).unwrap();
+    assert!(device.read(16, 1).unwrap().block(0).iter().all(|byte| *byte == 0));
+}
+
 #[test]
 fn a_conventional_and_a_zoned_device() {
     // The first device has some of the main area, or none.
