@@ -219,6 +219,55 @@ fn a_chain_that_contradicts_itself_is_an_error_with_numbers() {
     assert!(offset.contains("offset of a synced node"), "{offset}");
 }
 
+/// A volume whose inodes have further attributes, behind a crash after the sync of `/file`, and where its synced inode
+/// stands.
+fn synced_with_attributes() -> (Arc<MemoryDevice>, u64) {
+    let features = Features::EXTRA_ATTR.union(Features::PROJECT_QUOTA).union(Features::FLEXIBLE_INLINE_XATTR);
+    let (device, fs) = start(features, FsyncMode::Posix);
+    fs.create_file("/file", 0o644).unwrap().write_at(&content(1, 9000), 0).unwrap();
+    fs.checkpoint().unwrap();
+    let file = fs.open_file("/file").unwrap();
+    file.write_at(&content(2, 9000), 0).unwrap();
+    file.sync_all().unwrap();
+    drop((file, fs));
+    let nodes = chain(&device);
+    assert_eq!(nodes.len(), 1);
+    (device, nodes[0])
+}
+
+/// The kernel changes a file's project, and syncs it.
+#[test]
+fn the_project_of_a_synced_inode_comes_back() {
+    let (device, at) = synced_with_attributes();
+    change(&device, at, |node| node.inode_mut().extra_mut().i_projid = 77.into());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    assert_eq!(read(&fs, "/file"), content(2, 9000));
+    let ino = fs.metadata("/file").unwrap().ino;
+    fs.close().unwrap();
+    drop(fs);
+    let volume = Volume::open(device, &VolumeOptions::new().read_only(true)).unwrap();
+    let node = volume.nodes().get(ino).unwrap();
+    assert_eq!(node.read().inode().extra().unwrap().i_projid.get(), 77);
+}
+
+/// Where the words of a synced inode begin is where they begin in the checkpoint's.
+#[test]
+fn a_synced_inode_with_other_sizes_is_an_error_with_numbers() {
+    type Spoil = fn(&mut NodeBlock);
+    let spoils: [(Spoil, &str, &str); 2] = [
+        (|node| node.inode_mut().extra_mut().i_extra_isize = 24.into(), "extra attributes of a synced inode", "24"),
+        (|node| node.inode_mut().extra_mut().i_inline_xattr_size = 40.into(), "inline attributes of a synced", "160"),
+    ];
+    for (spoil, what, number) in spoils {
+        let (device, at) = synced_with_attributes();
+        change(&device, at, spoil);
+        let error = FileSystem::open(device, Options::new()).unwrap_err();
+        assert!(matches!(error, FsError::Recovery(_)), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(what) && text.contains(number), "{text}");
+    }
+}
+
 /// A first crash tears a chain at its front. A checkpoint then writes nodes to that place, and a second crash comes
 /// before its pack: over these nodes no way may lead to what the first crash left further on.
 #[test]

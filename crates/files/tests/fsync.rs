@@ -375,11 +375,18 @@ fn an_error_in_a_sync_stops_the_volume_and_is_recorded() {
     }
 }
 
-/// The device after a crash behind the sync of a new file `/a`.
-fn crashed_behind_a_new_file(fs: FileSystem, device: &MemoryDevice) -> Arc<MemoryDevice> {
+/// The device after a crash behind the sync of a new file `/a`, or behind a durable write to it.
+fn crashed_behind_a_new_file(fs: FileSystem, device: &MemoryDevice, by_a_write: bool) -> Arc<MemoryDevice> {
     let new = fs.create_file("/a", 0o644).unwrap();
-    new.write_at(&content(3, 9000), 0).unwrap();
-    new.sync_all().unwrap();
+    let content = content(3, 9000);
+    if by_a_write {
+        // Not in its inode any more.
+        new.write_at(&[0; 9000], 0).unwrap();
+        new.write_durable(&content, 0).unwrap();
+    } else {
+        new.write_at(&content, 0).unwrap();
+        new.sync_all().unwrap();
+    }
     drop(new);
     crashed(fs, device)
 }
@@ -388,34 +395,38 @@ fn crashed_behind_a_new_file(fs: FileSystem, device: &MemoryDevice) -> Arc<Memor
 /// synced under the name that went must not take its last durable name away.
 #[test]
 fn a_name_that_a_rename_took_from_a_file_with_another_is_not_given_away_by_a_sync() {
-    let (device, fs) = start(Features(0), FsyncMode::Posix);
-    fs.create_file("/a", 0o644).unwrap().write_at(&content(1, 9000), 0).unwrap();
-    fs.create_file("/c", 0o644).unwrap().write_at(&content(2, 9000), 0).unwrap();
-    fs.checkpoint().unwrap();
-    fs.link("/a", "/b").unwrap();
-    fs.rename("/c", "/a", RenameMode::Replace).unwrap();
-    fs.remove_file("/a").unwrap();
-    let image = crashed_behind_a_new_file(fs, &device);
-    recovered(&image, |fs| {
-        assert_eq!(read(fs, "/a"), content(3, 9000));
-        assert_eq!(read(fs, "/b"), content(1, 9000), "it had a name at every moment, and was durable");
-    });
+    for by_a_write in [false, true] {
+        let (device, fs) = start(Features(0), FsyncMode::Posix);
+        fs.create_file("/a", 0o644).unwrap().write_at(&content(1, 9000), 0).unwrap();
+        fs.create_file("/c", 0o644).unwrap().write_at(&content(2, 9000), 0).unwrap();
+        fs.checkpoint().unwrap();
+        fs.link("/a", "/b").unwrap();
+        fs.rename("/c", "/a", RenameMode::Replace).unwrap();
+        fs.remove_file("/a").unwrap();
+        let image = crashed_behind_a_new_file(fs, &device, by_a_write);
+        recovered(&image, |fs| {
+            assert_eq!(read(fs, "/a"), content(3, 9000));
+            assert_eq!(read(fs, "/b"), content(1, 9000), "it had a name at every moment, and was durable");
+        });
+    }
 }
 
 /// The same where both names go: what is left of the file behind the crash is all of it, or nothing.
 #[test]
 fn the_last_of_several_names_is_not_given_away_by_a_sync() {
-    let (device, fs) = start(Features(0), FsyncMode::Posix);
-    fs.create_file("/a", 0o644).unwrap().write_at(&content(1, 9000), 0).unwrap();
-    fs.link("/a", "/b").unwrap();
-    fs.checkpoint().unwrap();
-    fs.remove_file("/b").unwrap();
-    fs.remove_file("/a").unwrap();
-    let image = crashed_behind_a_new_file(fs, &device);
-    recovered(&image, |fs| {
-        assert_eq!(read(fs, "/a"), content(3, 9000));
-        assert!(!fs.exists("/b").unwrap(), "its name went before the other one");
-    });
+    for by_a_write in [false, true] {
+        let (device, fs) = start(Features(0), FsyncMode::Posix);
+        fs.create_file("/a", 0o644).unwrap().write_at(&content(1, 9000), 0).unwrap();
+        fs.link("/a", "/b").unwrap();
+        fs.checkpoint().unwrap();
+        fs.remove_file("/b").unwrap();
+        fs.remove_file("/a").unwrap();
+        let image = crashed_behind_a_new_file(fs, &device, by_a_write);
+        recovered(&image, |fs| {
+            assert_eq!(read(fs, "/a"), content(3, 9000));
+            assert!(!fs.exists("/b").unwrap(), "its name went before the other one");
+        });
+    }
 }
 
 /// `cargo test -p f2fs-files --features mutants --test fsync` runs this.

@@ -26,6 +26,7 @@ fn synced_files_come_back(mode: JournalMode) {
     let (checkpoints, flushes) = (fs.statfs().written.checkpoints, device.counts().flushes);
     old.write_at(&content(2, 5000), 4096).unwrap();
     old.sync_all().unwrap();
+    old.write_durable(&content(6, 4096), 0).unwrap();
     let large = fs.create_file("/large", 0o644).unwrap();
     // Far enough for a direct node, with a hole in front.
     large.write_at(&content(3, 60_000), 8 << 20).unwrap();
@@ -47,6 +48,7 @@ fn synced_files_come_back(mode: JournalMode) {
         let mut expected = content(1, 9000);
         expected.resize(9096, 0);
         expected[4096..].copy_from_slice(&content(2, 5000));
+        expected[..4096].copy_from_slice(&content(6, 4096));
         assert_eq!(read(&fs, "/old"), expected);
         let found = read(&fs, "/large");
         assert!(found[..8 << 20].iter().all(|byte| *byte == 0));

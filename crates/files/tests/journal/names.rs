@@ -125,9 +125,13 @@ fn renamed_and_linked_files_are_in_one_place() {
     fs.rename("/left", "/right/below", RenameMode::Exchange).unwrap();
     fs.open_dir("/").unwrap().sync_all().unwrap();
     assert_left(&device, &journal, JournalMode::Ordered, &tree(&fs));
+    // A directory that is gone.
+    fs.remove_dir("/left").unwrap();
+    fs.open_dir("/").unwrap().sync_all().unwrap();
     let synced = tree(&fs);
-    assert_eq!(counts(&fs), (before.0, before.1 + 4));
-    fs.rename("/left", "/never", RenameMode::Replace).unwrap();
+    assert_left(&device, &journal, JournalMode::Ordered, &synced);
+    assert_eq!(counts(&fs), (before.0, before.1 + 5));
+    fs.rename("/right", "/never", RenameMode::Replace).unwrap();
     assert_left(&device, &journal, JournalMode::Ordered, &synced);
 }
 
