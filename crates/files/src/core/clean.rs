@@ -82,8 +82,8 @@ impl Core {
 #[cfg(all(test, not(any(loom, shuttle))))]
 #[allow(clippy::unwrap_used)] // a test fails by panicking
 mod tests {
-    use f2fs_device::{MemoryDevice, ZoneLayout, ZonedDevice};
-    use f2fs_device_test::Random;
+    use f2fs_device::{BlockDevice, MemoryDevice, Operation, ZoneLayout, ZonedDevice};
+    use f2fs_device_test::{FaultDevice, FaultRule, Random};
     use f2fs_format::SegmentNo;
     use f2fs_format::feature::Features;
     use f2fs_sync::PlainArc;
@@ -142,13 +142,12 @@ mod tests {
         assert!(report.free_segments >= before.free_segments + 4, "{before:?}, {report:?}");
     }
 
-    #[test]
-    fn a_report_counts_what_was_moved() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
-        let fs = FileSystem::open(device, Options::new()).unwrap();
+    /// A volume that is full of holes: one block in eight is kept, so that no segment is free by itself, and each is worth
+    /// emptying.
+    fn thinned(device: PlainArc<dyn BlockDevice>, options: &FormatOptions) -> FileSystem {
+        format(&*device, options).unwrap();
+        let fs = FileSystem::open(device, Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
         let (kept, gone) = (fs.create_file("/kept", 0o644).unwrap(), fs.create_file("/gone", 0o644).unwrap());
-        // One block in eight is kept: no segment is free by itself, and each is worth emptying.
         let stat = fs.statfs();
         let rounds = (stat.user_blocks - stat.valid_blocks) / 9;
         for round in 0..rounds {
@@ -158,12 +157,64 @@ mod tests {
         drop(gone);
         fs.remove_file("/gone").unwrap();
         fs.checkpoint().unwrap();
+        fs
+    }
+
+    #[test]
+    fn a_report_counts_what_was_moved() {
+        let fs = thinned(PlainArc::new(MemoryDevice::new(32 * 1024)), &FormatOptions::default());
         let before = fs.write_stat();
-        let report = fs.core.clean_beside(VictimPolicy::Greedy, fs.statfs().free_segments + 5).unwrap();
+        let goal = fs.statfs().free_segments + 5;
+        let report = fs.core.clean_beside(VictimPolicy::Greedy, goal).unwrap();
         let after = fs.write_stat();
         assert!(report.data_blocks > 0, "{report:?}");
         assert_eq!(report.data_blocks, after.moved_data_blocks - before.moved_data_blocks);
         assert_eq!(report.node_blocks, after.moved_node_blocks - before.moved_node_blocks);
         assert_eq!(report.victims, after.victims - before.victims);
+        // As much as it was asked for, and no more.
+        let stat = fs.statfs();
+        assert_eq!(stat.free_segments + stat.prefree_segments, goal);
+    }
+
+    /// Operations that run short of segments clean beside others, and need not be alone for it. On zones they do: no log
+    /// writes into holes there.
+    #[test]
+    fn a_cleaning_beside_others_is_enough() {
+        let memory = MemoryDevice::new(128 << 8);
+        let device = PlainArc::new(ZonedDevice::new(memory, ZoneLayout::new(512).with_conventional(8)).unwrap());
+        let fs = thinned(device, &FormatOptions::default().with_features(Features::BLKZONED));
+        let goal = fs.core.volume.balance().cleaning_goal();
+        // In one operation: the next one would clean before it begins.
+        let segments = (fs.statfs().free_segments + 1).saturating_sub(goal);
+        fs.create_file("/more", 0o644).unwrap().append(&vec![3; (segments as usize) << 21]).unwrap();
+        let before = fs.write_stat();
+        assert!(fs.statfs().free_segments < goal && before.victims == 0, "{goal} {:?}", fs.statfs());
+        let report = fs.clean().unwrap();
+        let written = fs.write_stat().minus(&before);
+        assert_eq!((written.cleanings_alone, written.checkpoints), (0, 1), "{report:?}");
+        assert_eq!((report.victims, report.data_blocks), (written.victims, written.moved_data_blocks));
+        assert_eq!(report.checkpoints, 1);
+        assert_eq!(report.free_segments, fs.statfs().free_segments);
+        assert!(report.free_segments >= goal, "{goal}: {report:?}");
+    }
+
+    /// Sections that cannot be read are passed over, and are as they were afterwards.
+    #[test]
+    fn a_cleaning_alone_passes_over_what_cannot_be_read() {
+        let device = PlainArc::new(FaultDevice::new(PlainArc::new(MemoryDevice::new(32 * 1024))));
+        let fs = thinned(device.clone(), &FormatOptions::default());
+        let (before, goal) = (fs.write_stat(), fs.statfs().free_segments + 5);
+        device.arm(FaultRule::on([Operation::Read]).after(3));
+        let report = fs.core.volume.cleaning().clean_until::<FsError>(goal, |op| fs.core.write_above(op)).unwrap();
+        assert_eq!(device.faults(), 1);
+        device.disarm();
+        let written = fs.write_stat().minus(&before);
+        assert_eq!((report.victims, report.data_blocks), (written.victims, written.moved_data_blocks));
+        assert_eq!((report.checkpoints, written.cleanings_alone), (written.checkpoints, 1));
+        assert_eq!(report.free_segments, fs.statfs().free_segments);
+        assert!(report.free_segments >= goal, "{goal}: {report:?}");
+        let mut segments = 0..fs.volume().geometry().main_segments;
+        let victim = segments.find(|segment| fs.volume().segment(SegmentNo(*segment)).unwrap().victim);
+        assert_eq!(victim, None, "nobody writes to it any more");
     }
 }
