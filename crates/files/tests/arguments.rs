@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use f2fs_files::{
     BadAttribute, DeviceNumber, FileKind, FileSystem, FsError, Metadata, NewFile, Options, SetMode, SetTimes, Time,
 };
+use f2fs_format::feature::Features;
 use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
 use rustix::io::Errno;
@@ -99,6 +100,21 @@ fn device_numbers() {
         fs.remove_file("/device").unwrap();
     }
     close(&fs, &device);
+}
+
+/// The number stands behind the attributes that an inode may have further.
+#[test]
+fn device_numbers_beside_extra_attributes() {
+    let device = formatted(64, &FormatOptions::default().with_features(Features::EXTRA_ATTR));
+    for (major, minor) in [(1, 3), (259, 70_000)] {
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        let path = format!("/{major}");
+        fs.create(&path, &NewFile::new(FileKind::BlockDevice, 0o600).device(major, minor)).unwrap();
+        close(&fs, &device);
+        drop(fs);
+        let fs = FileSystem::open(device.clone(), Options::new().read_only(true)).unwrap();
+        assert_eq!(fs.metadata(&path).unwrap().device, Some(DeviceNumber { major, minor }));
+    }
 }
 
 /// Bits of a mode beside the permissions change nothing, as for chmod and mknod.

@@ -355,6 +355,29 @@ fn directories_whose_buckets_lie_behind_their_end() {
     }
 }
 
+/// Such a directory whose names stand in its inode has no place where they could go to: it stays as it is.
+#[test]
+fn inline_directories_whose_buckets_lie_behind_their_end_stay_inline() {
+    let device = Arc::new(volume());
+    patch_node(&device, ino(&device, "/dir"), |node| node.inode_mut().i_dir_level = 29);
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let mut made = 0;
+    let error = loop {
+        match fs.create_file(format!("/dir/{made}"), 0o644) {
+            Ok(_) => made += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(made > 100, "{made}");
+    assert!(matches!(&error, FsError::Unsupported { what, .. } if what.contains("dir_level")), "{error}");
+    assert_eq!(fs.metadata("/dir").unwrap().blocks, 1);
+    fs.close().unwrap();
+    let report = f2fs_check::check(&device, &f2fs_check::CheckOptions::default()).unwrap();
+    assert!(report.is_consistent(), "{report}");
+    let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
+    assert!((0..made).all(|name| fs.metadata(format!("/dir/{name}")).is_ok()));
+}
+
 /// A name that means an inode of the list of orphans. A reader cannot free it, and shows it as often as it is asked.
 #[test]
 fn a_reader_ends_no_orphan_when_its_last_handle_closes() {
@@ -386,6 +409,8 @@ fn a_reader_ends_no_orphan_when_its_last_handle_closes() {
         assert_eq!(reader.open_file("/named").unwrap().read_at(&mut buffer, 0).unwrap(), 4);
         assert_eq!(&buffer, b"kept");
     }
+    // Nobody has it open now, and it has no name of its own.
+    assert!(matches!(reader.inode(held.ino()), Err(FsError::NotFound)));
 }
 
 #[test]

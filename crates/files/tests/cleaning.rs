@@ -396,6 +396,15 @@ fn data_goes_where_its_temperature_says() {
     assert_eq!(log_of(&fs, "/for-ever", WriteHint::Extreme, None), LogType::ColdData);
     assert_eq!(log_of(&fs, "/marked", WriteHint::Short, Some(Temperature::Cold)), LogType::ColdData);
     assert_eq!(log_of(&fs, "/other.db", WriteHint::Medium, Some(Temperature::Warm)), LogType::WarmData);
+    // A file that was written already: what it gets from now on.
+    let file = fs.open_file("/plain").unwrap();
+    for (mark, log) in [(Temperature::Cold, LogType::ColdData), (Temperature::Hot, LogType::HotData)] {
+        file.set_temperature(mark).unwrap();
+        let before = used(&fs, log);
+        file.write_at(&[2; 8192], file.size()).unwrap();
+        assert_eq!(used(&fs, log), before + 2, "{mark:?}");
+    }
+    drop(file);
     fs.close().unwrap();
     assert_clean(&device);
     assert!(device.info().supports_discard);

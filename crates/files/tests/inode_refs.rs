@@ -280,3 +280,22 @@ fn inodes_come_and_go_beside_look_ups_by_number() {
     assert_eq!(fs.statfs().valid_inodes, 2);
     fs.close().unwrap();
 }
+
+/// Whoever kept a number can tell that it is another file's by now.
+#[test]
+fn a_number_that_comes_again_has_another_generation() {
+    let fs = FileSystem::open(device(), Options::new()).unwrap();
+    fs.hold_nids(3).unwrap();
+    let mut seen = std::collections::HashMap::new();
+    let mut again = 0;
+    for _ in 0..20 {
+        let about = fs.create_file("/file", 0o644).unwrap().metadata().unwrap();
+        if let Some(before) = seen.insert(about.ino, about.generation) {
+            assert_ne!(before, about.generation, "{}", about.ino);
+            again += 1;
+        }
+        fs.remove_file("/file").unwrap();
+        fs.checkpoint().unwrap();
+    }
+    assert!(again > 0, "{seen:?}");
+}

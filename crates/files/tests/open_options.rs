@@ -9,7 +9,19 @@ use f2fs_files::{AllocateFlags, Cursor, FileKind, FileSystem, FsError, NewFile, 
 use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
 
-const NAMES: [&str; 9] = ["file", "new", "dir", "dangling", "relative", "chain", "to file", "dir/below", "no/where"];
+const NAMES: [&str; 11] = [
+    "file",
+    "new",
+    "dir",
+    "dangling",
+    "relative",
+    "chain",
+    "to file",
+    "dir/below",
+    "no/where",
+    "dir/beside",
+    "dir/to the root",
+];
 
 fn host() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -20,6 +32,8 @@ fn host() -> tempfile::TempDir {
     symlink("dir/made too", at("relative")).unwrap();
     symlink("relative", at("chain")).unwrap();
     symlink("file", at("to file")).unwrap();
+    symlink("below", at("dir/beside")).unwrap();
+    symlink(at("made"), at("dir/to the root")).unwrap();
     dir
 }
 
@@ -32,6 +46,8 @@ fn ours() -> FileSystem {
     fs.symlink(b"dir/made too", "/relative", &link).unwrap();
     fs.symlink(b"relative", "/chain", &link).unwrap();
     fs.symlink(b"file", "/to file", &link).unwrap();
+    fs.symlink(b"below", "/dir/beside", &link).unwrap();
+    fs.symlink(b"/made", "/dir/to the root", &link).unwrap();
     fs
 }
 

@@ -1,7 +1,7 @@
 //! Reads into memory that the device transfers to give what other reads give.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use f2fs_device::AlignedBuf;
+use f2fs_device::{AlignedBuf, BlockDevice};
 use f2fs_device_test::{Random, bytes};
 use f2fs_files::{AllocateFlags, FileSystem, Options};
 use f2fs_test_kit::volumes::formatted;
@@ -41,4 +41,30 @@ fn the_same_bytes_and_lengths() {
         }
         assert_eq!(file.read_into(&mut AlignedBuf::new(0), 0).unwrap(), 0);
     }
+}
+
+/// What stands on the device behind the end of a file is not handed out: another system may have left something there.
+#[test]
+fn nothing_from_behind_the_end() {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    fs.create_file("/file", 0o644).unwrap().write_at(&bytes(4096 + 3999, 1), 0).unwrap();
+    fs.close().unwrap();
+    drop(fs);
+    let whole = bytes(4096 + 3999, 1);
+    let last = (0..device.info().blocks).filter(|block| {
+        let found = device.read(*block, 1).unwrap();
+        found.block(0)[..3999] == whole[4096..]
+    });
+    for block in last.collect::<Vec<_>>() {
+        let mut found = *device.read(block, 1).unwrap().block(0);
+        found[3999..].fill(0xdd);
+        device.write_slice(block, &found).unwrap();
+    }
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    let file = fs.open_file("/file").unwrap();
+    let mut into = AlignedBuf::new(2);
+    assert_eq!(file.read_into(&mut into, 0).unwrap(), whole.len());
+    assert!(into.as_bytes()[..whole.len()] == whole);
+    assert!(into.as_bytes()[whole.len()..].iter().all(|byte| *byte == 0));
 }

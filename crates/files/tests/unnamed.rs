@@ -15,7 +15,7 @@ use f2fs_journal::{RegionMedium, SharedMedium};
 use f2fs_pmem::MemoryRegion;
 use f2fs_test_kit::synced::{content, read, start};
 use f2fs_test_kit::volumes::{TempPathExt, assert_clean, assert_consistent, saved};
-use f2fs_volume::FsyncMode;
+use f2fs_volume::{FsyncMode, Volume, VolumeOptions};
 
 fn file() -> NewFile {
     NewFile::new(FileKind::Regular, 0o640)
@@ -313,4 +313,24 @@ fn mutants_are_found() {
     let found = |test, mutant, sign| f2fs_sync::assert_found(test, &[mutant], sign);
     found("it_gets_names_and_only_such_a_file_gets_a_first_one_again", "named_file_stays_an_orphan", "panicked");
     found("a_journal_has_its_name_as_well", "named_orphan_in_a_record", "a record has it");
+}
+
+/// Whoever makes such a file anywhere and names it elsewhere finds its first name in the inode, where a repair looks for it.
+#[test]
+fn its_inode_says_where_its_first_name_stands() {
+    let (device, fs) = new();
+    fs.create_dir("/dir", 0o755).unwrap();
+    fs.create_file("/dir/replaced", 0o644).unwrap();
+    let dir = fs.inode_at("/dir").unwrap();
+    for name in ["new", "replaced"] {
+        dir.link_over(name, &unnamed(&fs, 3, 10_000)).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    let volume = Volume::open(Arc::new(device.snapshot()), &VolumeOptions::new().read_only(true)).unwrap();
+    for name in ["new", "replaced"] {
+        let node = volume.nodes().get(dir.lookup(name).unwrap().ino()).unwrap();
+        let block = node.read();
+        let raw = block.inode();
+        assert_eq!((raw.i_pino.get(), &raw.i_name[..name.len()]), (dir.ino().0, name.as_bytes()));
+    }
 }

@@ -250,3 +250,6 @@ impl Namespace<'_> {
         if target.is_empty() { Err(FsError::NoTarget) } else { Ok(target) }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
