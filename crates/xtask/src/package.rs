@@ -78,7 +78,8 @@ fn packages(home: &Path, crates: &[String]) -> Result<PathBuf> {
     let mut manifest = String::from("[workspace]\nresolver = \"3\"\nmembers = [\"f2fs*\"]\n\n[patch.crates-io]\n");
     for package in crates {
         let file = packed_as(&packed, package)?;
-        process::run(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(&unpacked))?;
+        // All files of a package have one time, whatever is in them: cargo would take those of an earlier one for built.
+        process::run(Command::new("tar").arg("-xzmf").arg(&file).arg("-C").arg(&unpacked))?;
         let dir = file.file_stem().context("a package has no name")?.to_string_lossy();
         writeln!(manifest, "{package} = {{ path = {dir:?} }}")?;
     }
