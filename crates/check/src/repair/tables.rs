@@ -163,6 +163,11 @@ impl Tables {
         self.geometry.locate(addr).is_some_and(|(segment, offset)| self.sit.is_valid(segment, offset))
     }
 
+    /// Whether the SIT says that nothing ever was in the segment of a block.
+    pub(super) fn is_forgotten(&self, addr: BlockAddr) -> bool {
+        self.geometry.locate(addr).is_some_and(|(segment, _)| *self.sit.get(segment) == RawSitEntry::ZERO)
+    }
+
     /// Whether the SIT says that a block lies in a segment of nodes.
     pub(super) fn in_node_segment(&self, addr: BlockAddr) -> Option<bool> {
         let (segment, _) = self.geometry.locate(addr)?;

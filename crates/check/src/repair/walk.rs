@@ -135,7 +135,12 @@ impl<'w> Walk<'w> {
         let mut found = Vec::new();
         for addr in self.tables.by_footer(self.overlay, nid)? {
             let node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
-            if node.ino() == ino && self.tables.owner(self.overlay, addr)?.is_some_and(|(owner, ..)| owner == nid) {
+            let is_owner = match self.tables.owner(self.overlay, addr)? {
+                Some((owner, ..)) => owner == nid,
+                // The summary was lost. The SIT speaks for what the footer says.
+                None => self.tables.is_valid(addr) && self.tables.in_node_segment(addr) == Some(true),
+            };
+            if node.ino() == ino && is_owner {
                 found.push((addr, node, false));
             }
         }
@@ -260,6 +265,8 @@ impl<'w> Walk<'w> {
             Some((owner, owner_slot, _)) if owner == holder && u32::from(owner_slot) == slot => Some(Trust::Sound),
             Some((.., true)) if self.tables.in_node_segment(addr) != Some(false) => None,
             _ if is_valid => Some(Trust::Partly),
+            // The SIT was lost, and does not say that the block is free; the summary may be wrong.
+            Some((.., false)) if self.tables.is_forgotten(addr) => Some(Trust::Alone),
             Some(_) => None,
             // A free block beside nodes: data never go there.
             None if self.tables.in_node_segment(addr) == Some(true) => None,

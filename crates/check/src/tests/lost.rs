@@ -131,6 +131,57 @@ fn entries_of_a_summary_that_changed_places_move_no_block() {
     }
 }
 
+/// Both copies of a block of the NAT, or of the SIT, and what the summaries say of the same segments.
+#[test]
+fn what_two_tables_lost_is_found_by_the_third() {
+    let whole = populated();
+    let ino = whole.find("large").ino;
+    let before = tree(whole, ino);
+    let names = |image: &Image| image.check().counts.inodes;
+    let inodes = names(whole);
+    let nat = |image: &Image| {
+        for index in 0..image.geometry.nat_blocks() {
+            for second in [false, true] {
+                image.edit(image.geometry.nat_block(index, second), |block| block.fill(0));
+            }
+        }
+    };
+    let sit = |image: &Image, half: usize| {
+        for index in 0..image.geometry.sit_blocks() {
+            for second in [false, true] {
+                image.edit(image.geometry.sit_block(index, second), |block| block[half * 2048..][..2048].fill(0));
+            }
+        }
+    };
+    let logs: Vec<_> = LogType::ALL.into_iter().map(|log| whole.pack().log(log).0).collect();
+    let mut summaries = Vec::new();
+    for addr in before.iter().copied().filter(|addr| addr.is_real()).chain([whole.addr(ino)]) {
+        let segment = whole.geometry.locate(addr).unwrap().0;
+        if !logs.contains(&segment) && !summaries.contains(&segment) {
+            summaries.push(segment);
+        }
+    }
+    for segment in summaries {
+        let summary = whole.geometry.summary_block(segment);
+        let image = whole.copy();
+        nat(&image);
+        image.edit(summary, |block| block.fill(0));
+        let actions = repaired(&image);
+        assert!(tree(&image, ino) == before, "NAT, {segment}: {actions:?}");
+        assert_eq!(names(&image), inodes, "NAT, {segment}: {actions:?}");
+        for half in [0, 1] {
+            let image = whole.copy();
+            sit(&image, half);
+            // A bit of the owner in each entry.
+            image.edit_summary(summary, |summary| {
+                summary.entries.iter_mut().for_each(|entry| entry.nid = (entry.nid.get() ^ 2).into());
+            });
+            let actions = repaired(&image);
+            assert!(tree(&image, ino) == before, "SIT, {segment}: {actions:?}");
+        }
+    }
+}
+
 /// Without its extra attributes all addresses of an inode stand further back than they should.
 #[test]
 fn slots_of_an_inode_that_lost_its_layout_get_their_blocks() {
