@@ -63,6 +63,8 @@ pub(crate) struct WriteBatch<'a> {
     pending: Vec<(BlockAddr, AlignedBuf)>,
     /// Blocks in `pending`.
     waiting: usize,
+    /// The first block that was pushed by itself.
+    first: Option<BlockAddr>,
     requests: u64,
     blocks: u64,
     /// Whether the device is flushed before blocks are written.
@@ -73,7 +75,16 @@ pub(crate) struct WriteBatch<'a> {
 
 impl<'a> WriteBatch<'a> {
     pub(crate) fn new(device: &'a dyn BlockDevice) -> Self {
-        WriteBatch { device, pending: Vec::new(), waiting: 0, requests: 0, blocks: 0, flushes: false, edge: None }
+        WriteBatch {
+            device,
+            pending: Vec::new(),
+            waiting: 0,
+            first: None,
+            requests: 0,
+            blocks: 0,
+            flushes: false,
+            edge: None,
+        }
     }
 
     /// No request goes from one segment of the main area into the next, which may be in another zone.
@@ -89,7 +100,13 @@ impl<'a> WriteBatch<'a> {
 
     /// Adds one block.
     pub(crate) fn push(&mut self, addr: BlockAddr, block: &RawBlock) -> Result<(), DeviceError> {
+        self.first.get_or_insert(addr);
         self.add(addr, AlignedBuf::from_bytes(block))
+    }
+
+    /// The first block that was [pushed](Self::push), written or not.
+    pub(crate) fn first(&self) -> Option<BlockAddr> {
+        self.first
     }
 
     /// Adds a request that writes.

@@ -25,10 +25,10 @@ mod names;
 mod to_journal;
 
 use f2fs_device::BlockDevice;
-use f2fs_format::BlockAddr;
 use f2fs_format::feature::Features;
 use f2fs_format::inode::{self, Inode};
 use f2fs_format::node::{NodeBlock, XATTR_NODE_OFFSET, mark};
+use f2fs_format::{BLOCK_SIZE, BlockAddr};
 use f2fs_segment::NodeLog;
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Mutex, protocol_never, protocol_step, protocol_value};
@@ -212,20 +212,33 @@ impl Syncs<'_> {
         let mut answers = Vec::with_capacity(group.len());
         for request in group {
             match self.log_file(&request.inode, &mut batch) {
-                Err(error @ (VolumeError::Device(_) | VolumeError::Stopped { .. })) => return failed(error),
+                Err(error @ (VolumeError::Device(_) | VolumeError::Stopped { .. })) => {
+                    self.cut_chain(batch.first());
+                    return failed(error);
+                }
                 answer => answers.push(answer),
             }
         }
         let flush = || protocol_value!("sync_flush", self.0.device.flush(), Ok(()));
         let ended = protocol_value!(
             "sync_inode_behind_flush",
-            batch.finish().and_then(|_| land()).and_then(|()| flush()),
-            land().and_then(|()| flush()).and_then(|()| batch.finish().map(drop))
+            batch.write_out().and_then(|()| land()).and_then(|()| flush()),
+            land().and_then(|()| flush()).and_then(|()| batch.write_out())
         );
         if let Err(error) = ended {
+            self.cut_chain(batch.first());
             return failed(error.into());
         }
         answers
+    }
+
+    /// Takes the nodes of a group that failed out of the log, from its first block on: they may be on the device, and
+    /// the data that they name not. Roll-forward ends at a block that is no node. An error changes nothing: then the
+    /// device is as after a crash.
+    fn cut_chain(self, first: Option<BlockAddr>) {
+        let Some(first) = first.filter(|_| !self.0.zoning.is_zoned()) else { return };
+        let cut = self.0.device.write_slice(u64::from(first.0), &[0; BLOCK_SIZE]);
+        let _ = cut.and_then(|()| self.0.device.flush());
     }
 
     /// Writes the dirty nodes of a file, its inode last.
