@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod attributes;
 mod bench;
 mod calibrate;
 mod check;

@@ -20,6 +20,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use f2fs::FsError;
+use f2fs::files::Xattr;
 
 use crate::shell::Quoted;
 
@@ -56,8 +57,8 @@ pub struct CopyProgress {
     pub bytes: u64,
     /// Bytes of regular files in all, as far as is known.
     pub total_bytes: u64,
-    /// Owners and attributes that the other side refused.
-    pub refused: u64,
+    /// Extended attributes that the other side did not take; each was told as [`CopyEvent::Lost`].
+    pub lost: u64,
     /// Special files that were left out because of [`CopyOptions::skip_special`].
     pub skipped: u64,
     /// Entries that could not be copied; each was told as [`CopyEvent::Failed`].
@@ -72,6 +73,8 @@ pub enum CopyEvent<'a> {
     Progress(CopyProgress),
     /// An entry could not be copied; the copy goes on.
     Failed(&'a CopyError),
+    /// An extended attribute of an entry could not be copied; the entry was.
+    Lost(&'a CopyError),
 }
 
 /// The listener of a copy while it runs, called from any of its threads.
@@ -121,6 +124,18 @@ pub enum CopyError {
         /// The name.
         name: Vec<u8>,
     },
+    /// An extended attribute that the other side does not take.
+    #[error("{}: its attribute {} of {bytes} bytes is not copied: {source}", Quoted::path(.path), Quoted(.name))]
+    Attribute {
+        /// The path that it was to be set on.
+        path: PathBuf,
+        /// Its name.
+        name: Vec<u8>,
+        /// Bytes of its value.
+        bytes: usize,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A file of the host that the volume itself lies on ([`VolumeFiles`]). It is neither copied nor replaced.
     #[error("{}: the volume itself lies on it", Quoted::path(.path))]
     OwnFile {
@@ -163,6 +178,10 @@ fn host(path: &Path) -> impl FnOnce(io::Error) -> CopyError + '_ {
 
 fn volume(path: &Path) -> impl FnOnce(FsError) -> CopyError + '_ {
     move |source| CopyError::Volume { path: path.to_path_buf(), source: Box::new(source) }
+}
+
+fn lost(path: &Path, (name, value): &Xattr, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> CopyError {
+    CopyError::Attribute { path: path.to_path_buf(), name: name.clone(), bytes: value.len(), source: source.into() }
 }
 
 fn incomplete(path: &Path, error: CopyError) -> CopyError {

@@ -86,7 +86,9 @@ fn each(
                 bar.set_position(progress.bytes);
             }
             // A failure after a signal is due to it.
-            CopyEvent::Failed(error) if !is_stopping() => bar.suspend(|| say(CliError::new(error))),
+            CopyEvent::Failed(error) | CopyEvent::Lost(error) if !is_stopping() => {
+                bar.suspend(|| say(CliError::new(error)));
+            }
             _ => {}
         };
         let name = name_of(source);
@@ -104,6 +106,13 @@ fn each(
                     failed.push(CliError::at(
                         source,
                         format_args!("{count} {entries} not copied, {} were", progress.files),
+                    ));
+                } else if progress.lost > 0 {
+                    let count = progress.lost;
+                    let attributes = if count == 1 { "attribute was" } else { "attributes were" };
+                    failed.push(CliError::at(
+                        source,
+                        format_args!("{count} extended {attributes} not copied; {} entries were", progress.files),
                     ));
                 }
             }

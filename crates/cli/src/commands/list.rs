@@ -2,16 +2,15 @@
 
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use f2fs::files::path_from_bytes;
-use f2fs::{DirEntry, FileKind, FileSystem, FsError, Metadata, ReadDir};
+use f2fs::files::{Nid, path_from_bytes};
+use f2fs::{DirEntry, FileKind, FileSystem, InodeRef, ReadDir};
 use f2fs_workload::shell::Quoted;
-use serde_json::{Value, json};
 
 use crate::args::ListArgs;
+use crate::commands::attributes::{Attributes, bytes, date, describe, form, mode_text};
 use crate::error::{CliError, Context, Failures};
-use crate::escape::Printable;
 use crate::image::open;
 use crate::size::short;
 
@@ -26,7 +25,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), CliError> {
         match list.is_listed(path) {
             Ok(true) => directories.push(path),
             Ok(false) => {
-                let done = list.entry(path, bytes(path));
+                let done = list.entry(path, bytes(path), || Attributes::at(&fs, path));
                 list.begun = true;
                 failures.note(done)?;
             }
@@ -41,6 +40,19 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), CliError> {
     }
     list.out.flush()?;
     failures.result()
+}
+
+/// A directory on the way to the one that is listed.
+struct Level {
+    path: PathBuf,
+    directory: InodeRef,
+    /// Names of the directories in it that are still to be listed, the next one last.
+    below: Vec<Vec<u8>>,
+}
+
+/// The attributes of what a name in a directory means.
+fn attributes(directory: &InodeRef, name: &[u8], path: &Path) -> Result<Attributes, CliError> {
+    directory.lookup(name).and_then(|inode| Attributes::of(&inode)).about(path)
 }
 
 struct List<'a, W> {
@@ -69,44 +81,74 @@ impl<W: Write> List<'_, W> {
         })
     }
 
+    /// Lists a directory, and all below it if that is wanted: depth first, by a stack of our own, as a volume's depth is
+    /// not ours to trust.
     fn directory(&mut self, path: &Path, failures: &mut Failures) -> Result<(), CliError> {
-        let mut pending = vec![path.to_path_buf()];
+        let top = self.fs.inode_at(path).about(path)?;
         // In a damaged volume a directory may contain itself.
-        let mut known = HashSet::from([self.fs.metadata(path).about(path)?.ino]);
-        while let Some(directory) = pending.pop() {
-            let mut entries = match self.fs.read_dir(&directory).about(&directory) {
-                Ok(entries) => self.readable(entries, &directory, failures)?,
-                Err(error) => {
-                    self.failed(error, failures)?;
-                    continue;
-                }
+        let mut known = HashSet::from([top.ino()]);
+        let mut levels = vec![self.level(path.to_path_buf(), top, &mut known, failures)?];
+        while let Some(level) = levels.last_mut() {
+            let Some(name) = level.below.pop() else {
+                levels.pop();
+                continue;
             };
-            entries.retain(|entry| self.shows(&entry.name));
-            entries.sort_by(|a, b| a.name.cmp(&b.name));
-            self.heading(&directory)?;
-            if self.args.all && !self.args.json {
-                self.entry(&directory.join("."), b".")?;
-                self.entry(&directory.join(".."), b"..")?;
-            }
-            let mut below = Vec::new();
-            for found in entries {
-                let path = directory.join(path_from_bytes(&found.name));
-                let whole = self.args.json || self.args.zero && self.args.recursive;
-                let done = self.entry(&path, if whole { bytes(&path) } else { &found.name });
-                if let Err(error) = done {
-                    self.failed(error, failures)?;
+            let path = level.path.join(path_from_bytes(&name));
+            match level.directory.lookup(&name).about(&path) {
+                Ok(directory) => {
+                    let next = self.level(path, directory, &mut known, failures)?;
+                    levels.push(next);
                 }
-                if self.args.recursive && found.kind == Some(FileKind::Directory) {
-                    if !known.insert(found.ino) {
-                        self.out.flush()?;
-                        return Err(CliError::at(&path, format_args!("directory {} has a second name", found.ino)));
-                    }
-                    below.push(path);
-                }
+                Err(error) => self.failed(error, failures)?,
             }
-            pending.extend(below.into_iter().rev());
         }
         Ok(())
+    }
+
+    /// Lists one directory, and notes the directories in it.
+    fn level(
+        &mut self,
+        path: PathBuf,
+        directory: InodeRef,
+        known: &mut HashSet<Nid>,
+        failures: &mut Failures,
+    ) -> Result<Level, CliError> {
+        let mut level = Level { path, directory, below: Vec::new() };
+        let path = &level.path;
+        let mut entries = match level.directory.open_dir().about(path) {
+            Ok(entries) => self.readable(entries.into_iter(), path, failures)?,
+            Err(error) => {
+                self.failed(error, failures)?;
+                return Ok(level);
+            }
+        };
+        entries.retain(|entry| self.shows(&entry.name));
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        self.heading(path)?;
+        if self.args.all && !self.args.json {
+            for name in [".", ".."] {
+                let path = path.join(name);
+                self.entry(&path, name.as_bytes(), || attributes(&level.directory, name.as_bytes(), &path))?;
+            }
+        }
+        for found in entries {
+            let path = path.join(path_from_bytes(&found.name));
+            let whole = self.args.json || self.args.zero && self.args.recursive;
+            let name = if whole { bytes(&path) } else { &found.name };
+            let done = self.entry(&path, name, || attributes(&level.directory, &found.name, &path));
+            if let Err(error) = done {
+                self.failed(error, failures)?;
+            }
+            if self.args.recursive && found.kind == Some(FileKind::Directory) {
+                if !known.insert(found.ino) {
+                    self.out.flush()?;
+                    return Err(CliError::at(&path, format_args!("directory {} has a second name", found.ino)));
+                }
+                level.below.push(found.name);
+            }
+        }
+        level.below.reverse();
+        Ok(level)
     }
 
     /// The entries that can be listed. Each of the others is a failure of its own.
@@ -145,8 +187,14 @@ impl<W: Write> List<'_, W> {
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path, name: &[u8]) -> Result<(), CliError> {
-        let (fs, out) = (self.fs, &mut self.out);
+    /// Prints one entry; its attributes are looked for if they are printed.
+    fn entry(
+        &mut self,
+        path: &Path,
+        name: &[u8],
+        look: impl FnOnce() -> Result<Attributes, CliError>,
+    ) -> Result<(), CliError> {
+        let out = &mut self.out;
         if self.args.zero {
             out.write_all(name)?;
             out.write_all(b"\0")?;
@@ -156,12 +204,12 @@ impl<W: Write> List<'_, W> {
             writeln!(out, "{}", Quoted(name))?;
             return Ok(());
         }
-        let stat = fs.symlink_metadata(path).about(path)?;
+        let found = look()?;
         if self.args.json {
-            writeln!(out, "{}", describe(fs, path, &stat)?)?;
+            writeln!(out, "{}", describe(path, &found))?;
             return Ok(());
         }
-        let target = target(fs, path, &stat)?;
+        let Attributes { stat, target } = found;
         let size = match stat.device {
             Some(device) => format!("{}, {}", device.major, device.minor),
             None if self.args.human_readable => short(stat.size),
@@ -186,114 +234,5 @@ impl<W: Write> List<'_, W> {
         }
         writeln!(out)?;
         Ok(())
-    }
-}
-
-pub(crate) fn bytes(path: &Path) -> &[u8] {
-    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())
-}
-
-/// Properties of a file beside its kind: encrypted, casefolded, compressed, protected by verity.
-pub(crate) fn form(stat: &Metadata) -> Vec<String> {
-    let marks = [(stat.encrypted, "encrypted"), (stat.casefolded, "casefolded"), (stat.verity, "verity")];
-    let marks = marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark.to_owned());
-    let compressed = stat.compression.iter().map(|how| {
-        let fate = if how.released { ", saved blocks released" } else { "" };
-        format!("compressed: {how}, {} blocks saved{fate}", how.saved_blocks)
-    });
-    marks.chain(compressed).collect()
-}
-
-/// The target of a symbolic link, if it has one.
-pub(crate) fn target(fs: &FileSystem, path: &Path, stat: &Metadata) -> Result<Option<Vec<u8>>, CliError> {
-    match stat.kind {
-        FileKind::Symlink => match fs.read_link(path) {
-            Err(FsError::NoTarget) => Ok(None),
-            target => target.map(Some).about(path),
-        },
-        _ => Ok(None),
-    }
-}
-
-/// The attributes of a file, for programs. One line.
-pub(crate) fn describe(fs: &FileSystem, path: &Path, stat: &Metadata) -> Result<Value, CliError> {
-    let target = target(fs, path, stat)?.map(|target| Printable(&target).to_string());
-    Ok(json!({
-        "path": Printable(bytes(path)).to_string(),
-        "ino": stat.ino.0,
-        "kind": stat.kind.name(),
-        "permissions": format!("{:04o}", stat.permissions),
-        "uid": stat.uid,
-        "gid": stat.gid,
-        "links": stat.links,
-        "size": stat.size,
-        "blocks": stat.blocks,
-        "accessed": [stat.accessed.seconds, i64::from(stat.accessed.nanoseconds)],
-        "modified": [stat.modified.seconds, i64::from(stat.modified.nanoseconds)],
-        "changed": [stat.changed.seconds, i64::from(stat.changed.nanoseconds)],
-        "created": stat.created.map(|time| [time.seconds, i64::from(time.nanoseconds)]),
-        "device": stat.device.map(|device| [device.major, device.minor]),
-        "inline": stat.inline,
-        "encrypted": stat.encrypted,
-        "casefolded": stat.casefolded,
-        "verity": stat.verity,
-        "compression": stat.compression.map(|how| json!({
-            "algorithm": how.algorithm_name(),
-            "cluster_blocks": how.cluster_blocks(),
-            "saved_blocks": how.saved_blocks,
-            "released": how.released,
-        })),
-        "target": target,
-    }))
-}
-
-/// Kind and permissions as `ls -l` writes them.
-pub(crate) fn mode_text(stat: &Metadata) -> String {
-    let kind = match stat.kind {
-        FileKind::Regular => '-',
-        kind => kind.letter(),
-    };
-    let mut text = String::from(kind);
-    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
-        let bits = stat.permissions >> shift;
-        text.push(if bits & 4 != 0 { 'r' } else { '-' });
-        text.push(if bits & 2 != 0 { 'w' } else { '-' });
-        text.push(match (stat.permissions & special != 0, bits & 1 != 0) {
-            (true, true) => letter,
-            (true, false) => letter.to_ascii_uppercase(),
-            (false, true) => 'x',
-            (false, false) => '-',
-        });
-    }
-    text
-}
-
-/// Date and time in UTC.
-pub(crate) fn date(seconds: i64) -> String {
-    // Days to a civil date, by the era of 400 years in which the calendar repeats.
-    let days = seconds.div_euclid(86_400);
-    let time = seconds.rem_euclid(86_400);
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", time / 3600, time / 60 % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn dates() {
-        assert_eq!(date(0), "1970-01-01 00:00");
-        assert_eq!(date(-1), "1969-12-31 23:59");
-        assert_eq!(date(951_782_400), "2000-02-29 00:00");
-        assert_eq!(date(4_102_444_799), "2099-12-31 23:59");
     }
 }

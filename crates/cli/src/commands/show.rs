@@ -8,7 +8,7 @@ use f2fs::FileSystem;
 use f2fs_workload::copy::{CopyError, write_to};
 use f2fs_workload::shell::Quoted;
 
-use crate::commands::list::{date, describe, form, mode_text, target};
+use crate::commands::attributes::{Attributes, date, describe, form, mode_text};
 use crate::error::{CliError, Context, Failures};
 use crate::image::{Access, open, open_to_copy};
 
@@ -42,12 +42,12 @@ pub(crate) fn stat(image: &Path, access: Access, paths: &[PathBuf], as_json: boo
 }
 
 fn show(fs: &FileSystem, path: &PathBuf, as_json: bool, out: &mut impl Write) -> Result<(), CliError> {
-    let stat = fs.symlink_metadata(path).about(path)?;
+    let found = Attributes::at(fs, path)?;
     if as_json {
-        let value = describe(fs, path, &stat)?;
-        writeln!(out, "{value}")?;
+        writeln!(out, "{}", describe(path, &found))?;
         return Ok(());
     }
+    let Attributes { stat, target } = found;
     writeln!(out, "path:     {}", Quoted::path(path))?;
     writeln!(out, "inode:    {} ({})", stat.ino, stat.kind.name())?;
     writeln!(out, "mode:     {} ({:04o})", mode_text(&stat), stat.permissions)?;
@@ -64,7 +64,7 @@ fn show(fs: &FileSystem, path: &PathBuf, as_json: bool, out: &mut impl Write) ->
     if !form.is_empty() {
         writeln!(out, "form:     {}", form.join(", "))?;
     }
-    if let Some(target) = target(fs, path, &stat)? {
+    if let Some(target) = target {
         writeln!(out, "target:   {}", Quoted(&target))?;
     }
     if let Some(device) = stat.device {

@@ -8,22 +8,29 @@ use std::path::Path;
 use f2fs::files::{SetAttributes, Xattr};
 use f2fs::{FsError, InodeRef, SetMode, Time};
 
-use super::{CopyError, host, volume};
+use super::{CopyError, host, lost, volume};
 
 /// Gives `made`, the copy of `from` at `to`, the extended attributes and times of `metadata`; a directory gets owner and
 /// permissions as well, any other file was made with them. The root keeps what it has but for extended attributes.
-/// Returns how many attributes the volume refused.
-pub(super) fn attributes(from: &Path, made: &InodeRef, to: &Path, metadata: &Metadata) -> Result<u64, CopyError> {
-    let mut refused = 0;
-    for (name, value) in host_xattrs(from)? {
-        match made.set_xattr(&name, &value, SetMode::Any) {
+/// Returns the attributes that the volume did not take.
+pub(super) fn attributes(
+    from: &Path,
+    made: &InodeRef,
+    to: &Path,
+    metadata: &Metadata,
+) -> Result<Vec<CopyError>, CopyError> {
+    let mut not_taken = Vec::new();
+    for xattr in host_xattrs(from)? {
+        match made.set_xattr(&xattr.0, &xattr.1, SetMode::Any) {
             Ok(()) => {}
-            Err(FsError::Attribute { .. } | FsError::WrongKind { .. }) => refused += 1,
+            Err(error @ (FsError::Attribute { .. } | FsError::WrongKind { .. })) => {
+                not_taken.push(lost(to, &xattr, error));
+            }
             Err(error) => return Err(volume(to)(error)),
         }
     }
     if to.file_name().is_none() {
-        return Ok(refused);
+        return Ok(not_taken);
     }
     let time = |seconds, nanoseconds: i64| Time { seconds, nanoseconds: nanoseconds as u32 };
     let mut set = SetAttributes::default().times(
@@ -35,7 +42,7 @@ pub(super) fn attributes(from: &Path, made: &InodeRef, to: &Path, metadata: &Met
             set.owner(Some(metadata.uid()), Some(metadata.gid())).permissions(Some((metadata.mode() & 0o7777) as u16));
     }
     made.set_attributes(&set).map_err(volume(to))?;
-    Ok(refused)
+    Ok(not_taken)
 }
 
 /// Extended attributes of a host path, the link itself if it is one. A file system without any has none.

@@ -87,12 +87,12 @@ pub(super) struct Node<T> {
 }
 
 impl<T> Node<T> {
-    /// Lets go of a directory; files that no thread holds any more are finished, the lowest first.
-    pub(super) fn release(node: Arc<Node<T>>, mut finish: impl FnMut(T)) {
+    /// Lets go of a directory. Those that no thread holds any more are finished, the lowest first.
+    pub(super) fn release(node: Arc<Node<T>>, mut finish: impl FnMut(&Node<T>)) {
         let mut next = Some(node);
-        while let Some(Node { parent, what }) = next.and_then(Arc::into_inner) {
-            finish(what);
-            next = parent;
+        while let Some(mut node) = next.and_then(Arc::into_inner) {
+            finish(&node);
+            next = node.parent.take();
         }
     }
 }
@@ -105,7 +105,7 @@ mod tests {
     fn every_job_is_done_once_and_a_directory_after_all_below_it() {
         let done = Mutex::new(Vec::new());
         let top = Arc::new(Node { parent: None, what: 0_u32 });
-        let finish = |what| done.lock().push(what);
+        let finish = |node: &Node<u32>| done.lock().push(node.what);
         Crew::run(
             (top, 0),
             4,

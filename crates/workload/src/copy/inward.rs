@@ -159,12 +159,13 @@ impl<'a> Inward<'a> {
 
     /// Directories get their times last, when nothing in them changes any more.
     fn release(&self, node: Arc<Node<Directory>>) {
-        Node::release(node, |Directory { from, to, metadata, into }| {
+        Node::release(node, |node| {
+            let Directory { from, to, metadata, into } = &node.what;
             if self.tally.is_stopped() {
                 return;
             }
-            match attributes(&from, &into, &to, &metadata) {
-                Ok(refused) => self.tally.copied(0, refused),
+            match attributes(from, into, to, metadata) {
+                Ok(lost) => self.tally.copied(0, &lost),
                 Err(error) => self.tally.failed(error),
             }
         });
@@ -255,7 +256,7 @@ impl<'a> Inward<'a> {
             }
             stream(&source.file, from, file, to, &mut buffer).inspect(|bytes| self.tally.found(*bytes))
         };
-        let (bytes, refused) = match there {
+        let (bytes, lost) = match there {
             Some(FileKind::Directory) => return Err(volume(to)(FsError::IsDirectory)),
             // As cp does: into what the link names, and not through one that names nothing.
             Some(FileKind::Symlink) => {
@@ -264,7 +265,7 @@ impl<'a> Inward<'a> {
                 }
                 let file = self.fs.open_file(to).map_err(volume(to))?;
                 file.set_len(0).map_err(volume(to))?;
-                (fill(&file).map_err(|error| incomplete(to, error))?, 0)
+                (fill(&file).map_err(|error| incomplete(to, error))?, Vec::new())
             }
             _ => {
                 // The attributes are those of the file that a link names.
@@ -272,11 +273,11 @@ impl<'a> Inward<'a> {
                 Place { into: &into, name, to }.make(&source.new, u64::MAX, |made| {
                     let bytes = fill(&made.open_file().map_err(volume(to))?)?;
                     let attributes = source.whole.map(|metadata| attributes(&resolved, made, to, metadata));
-                    Ok((bytes, attributes.transpose()?.unwrap_or(0)))
+                    Ok((bytes, attributes.transpose()?.unwrap_or_default()))
                 })?
             }
         };
-        self.tally.copied(bytes, refused);
+        self.tally.copied(bytes, &lost);
         Ok(())
     }
 
@@ -299,14 +300,14 @@ impl<'a> Inward<'a> {
         let (above, name) = split(first)?;
         let first = self.fs.inode_at(above).and_then(|above| above.lookup(name)).map_err(volume(first))?;
         place.link(&first)?;
-        self.tally.copied(if metadata.is_file() { metadata.len() } else { 0 }, 0);
+        self.tally.copied(if metadata.is_file() { metadata.len() } else { 0 }, &[]);
         Ok(())
     }
 
     fn make(&self, buffer: &mut Buffer, from: &Path, place: &Place<'_>, metadata: &Metadata) -> Result<(), CopyError> {
         let (kind, to) = (metadata.file_type(), place.to);
         let mut bytes = 0;
-        let refused = if kind.is_file() {
+        let lost = if kind.is_file() {
             let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
             let source = OpenOptions::new().read(true).custom_flags(flags).open(from).map_err(host(from))?;
             bytes = metadata.len();
@@ -333,7 +334,7 @@ impl<'a> Inward<'a> {
             let new = new(kind, metadata).device(major, minor);
             place.make(&new, 0, |made| attributes(from, made, to, metadata))?
         };
-        self.tally.copied(bytes, refused);
+        self.tally.copied(bytes, &lost);
         Ok(())
     }
 }

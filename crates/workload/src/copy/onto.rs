@@ -6,11 +6,14 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use f2fs::files::Xattr;
 use f2fs::{FileKind, Metadata, Time};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
+
+use super::{CopyError, lost};
 
 /// Set-user-ID and set-group-ID.
 const SET_ID: u16 = 0o6000;
@@ -24,10 +27,11 @@ pub(super) enum Made<'a> {
     Named(&'a OwnedFd, &'a [u8]),
 }
 
-/// Sets all attributes of `stat` and `xattrs`; returns how much the host refused. Without the owner there is no set-ID
-/// bit: it would lend the rights of somebody else.
-pub(super) fn attributes(made: &Made<'_>, stat: &Metadata, xattrs: &[Xattr]) -> io::Result<u64> {
-    let mut refused = 0;
+/// Sets all attributes of `stat` and `xattrs` on what is shown as `to`; returns the extended attributes that the host
+/// did not take. Not that they were refused for want of rights, as others' owners are: those are the system's, not the
+/// user's. Without the owner there is no set-ID bit: it would lend the rights of somebody else.
+pub(super) fn attributes(made: &Made<'_>, to: &Path, stat: &Metadata, xattrs: &[Xattr]) -> io::Result<Vec<CopyError>> {
+    let mut not_taken = Vec::new();
     let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));
     let owned = match made {
         Made::Open(file) => rustix::fs::fchown(file, uid, gid),
@@ -35,8 +39,7 @@ pub(super) fn attributes(made: &Made<'_>, stat: &Metadata, xattrs: &[Xattr]) -> 
             rustix::fs::chownat(directory, OsStr::from_bytes(name), uid, gid, AtFlags::SYMLINK_NOFOLLOW)
         }
     };
-    refused += u64::from(owned.is_err());
-    for (name, value) in xattrs {
+    for xattr @ (name, value) in xattrs {
         let Ok(attribute) = CString::new(&name[..]) else { continue };
         let set = match made {
             Made::Open(file) => rustix::fs::fsetxattr(file, &attribute, value, XattrFlags::empty()),
@@ -45,7 +48,11 @@ pub(super) fn attributes(made: &Made<'_>, stat: &Metadata, xattrs: &[Xattr]) -> 
                 rustix::fs::lsetxattr(path, &attribute, value, XattrFlags::empty())
             }
         };
-        refused += u64::from(set.is_err());
+        match set {
+            Err(Errno::PERM) if !name.starts_with(b"user.") => {}
+            Err(error) => not_taken.push(lost(to, xattr, io::Error::from(error))),
+            Ok(()) => {}
+        }
     }
     let permissions = stat.permissions & if owned.is_ok() { 0o7777 } else { !SET_ID & 0o7777 };
     match made {
@@ -66,7 +73,7 @@ pub(super) fn attributes(made: &Made<'_>, stat: &Metadata, xattrs: &[Xattr]) -> 
             rustix::fs::utimensat(directory, OsStr::from_bytes(name), &times, AtFlags::SYMLINK_NOFOLLOW)?;
         }
     }
-    Ok(refused)
+    Ok(not_taken)
 }
 
 fn by_descriptor(file: &OwnedFd) -> PathBuf {

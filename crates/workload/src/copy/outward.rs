@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use f2fs::files::path_from_bytes;
 use f2fs::format::{Corruption, Nid};
 use f2fs::sync::{Arc, Mutex};
-use f2fs::{DirEntry, FileKind, FileSystem, FsError, Metadata};
+use f2fs::{DirEntry, FileKind, FileSystem, FsError, InodeRef, Metadata};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -60,8 +60,8 @@ pub fn copy_out(
         return Err(CopyError::OwnFile { path: to.to_path_buf() });
     }
     if stat.kind == FileKind::Regular {
-        let (bytes, refused) = one_file(fs, from, to, &stat, options)?;
-        tally.copied(bytes, refused);
+        let (bytes, lost) = one_file(fs, from, to, &stat, options)?;
+        tally.copied(bytes, &lost);
         return tally.result();
     }
     if stat.kind != FileKind::Directory {
@@ -74,9 +74,11 @@ pub fn copy_out(
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
-        let copy = Outward::new(fs, parent, options, tally)?;
+        let inode = last(fs, from).map_err(volume(from))?;
+        let copy = Outward::new(from, parent, options, tally)?;
         let directory = copy.below.directory(b"", OFlags::PATH).map_err(host(parent))?;
-        let entry = Entry { directory: &directory, below: b"", name: name.as_bytes(), from: from.to_path_buf() };
+        let from = from.to_path_buf();
+        let entry = Entry { directory: &directory, below: b"", name: name.as_bytes(), inode: &inode, from };
         copy.entry(&mut Buffer::new(), &entry, &stat)?;
         return copy.tally.result();
     }
@@ -87,12 +89,19 @@ pub fn copy_out(
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && to.is_dir() => {}
         result => result.map_err(host(to))?,
     }
-    let copy = Outward::new(fs, to, options, tally)?;
+    let copy = Outward::new(from, to, options, tally)?;
     copy.known.lock().insert(stat.ino);
-    let top = Node { parent: None, what: Directory { from: from.to_path_buf(), below: Vec::new(), stat } };
+    let inode = fs.inode_at(from).map_err(volume(from))?;
+    let top = Node { parent: None, what: Directory { name: Vec::new(), inode, stat } };
     let job = Job::Page { node: Arc::new(top), position: 0 };
     Crew::run(job, options.workers(), Buffer::new, |buffer, job, crew| copy.work(buffer, job, crew));
     copy.tally.result()
+}
+
+/// What a path means that is not a directory. A symbolic link at the end is not followed.
+fn last(fs: &FileSystem, path: &Path) -> Result<InodeRef, FsError> {
+    let name = path.file_name().ok_or(FsError::IsDirectory)?;
+    fs.inode_at(path.parent().unwrap_or(Path::new("/")))?.lookup(name.as_bytes())
 }
 
 /// Copies a regular file into the file that `to` names.
@@ -102,7 +111,7 @@ fn one_file(
     to: &Path,
     stat: &Metadata,
     options: &CopyOptions,
-) -> Result<(u64, u64), CopyError> {
+) -> Result<(u64, Vec<CopyError>), CopyError> {
     let file = fs.open_file(from).map_err(volume(from))?;
     let before = fs::symlink_metadata(to).ok();
     if before.as_ref().is_some_and(fs::Metadata::is_symlink) && !to.exists() {
@@ -110,12 +119,12 @@ fn one_file(
     }
     let out = OpenOptions::new().write(true).create(true).truncate(true).open(to).map_err(host(to))?;
     if !out.metadata().map_err(host(to))?.is_file() {
-        return Ok((write_to(&file, from, &out, to)?, 0));
+        return Ok((write_to(&file, from, &out, to)?, Vec::new()));
     }
     let copied = fill(&file, from, &out, to, &mut Buffer::new(), options.workers()).and_then(|bytes| {
         let xattrs = fs.xattrs(from).map_err(volume(from))?;
         let out = OwnedFd::from(out);
-        Ok((bytes, attributes(&Made::Open(&out), stat, &xattrs).map_err(host(to))?))
+        Ok((bytes, attributes(&Made::Open(&out), to, stat, &xattrs).map_err(host(to))?))
     });
     copied.map_err(|error| {
         let gone = before.is_none() && fs::remove_file(to).is_ok();
@@ -125,11 +134,20 @@ fn one_file(
 
 /// A directory on its way.
 struct Directory {
-    /// Its path in the volume.
-    from: PathBuf,
-    /// Its path below the destination.
-    below: Vec<u8>,
+    /// Its name in its parent; none at the top.
+    name: Vec<u8>,
+    inode: InodeRef,
     stat: Metadata,
+}
+
+impl Node<Directory> {
+    /// The path below the top. It is put together when it is needed: all those of a deep tree are too much to keep.
+    fn below(&self) -> Vec<u8> {
+        let up = std::iter::successors(Some(self), |node| node.parent.as_deref());
+        let mut names: Vec<&[u8]> = up.map(|node| &*node.what.name).filter(|name| !name.is_empty()).collect();
+        names.reverse();
+        names.join(&b'/')
+    }
 }
 
 enum Job {
@@ -145,6 +163,8 @@ struct Entry<'a> {
     /// The path of `directory` below the destination.
     below: &'a [u8],
     name: &'a [u8],
+    inode: &'a InodeRef,
+    /// Its path in the volume.
     from: PathBuf,
 }
 
@@ -161,8 +181,9 @@ struct Place {
 }
 
 struct Outward<'a> {
-    fs: &'a FileSystem,
-    /// The path that the user named.
+    /// The path in the volume that the user named.
+    from: PathBuf,
+    /// The path on the host that the user named.
     to: PathBuf,
     below: Below,
     /// Directories of the volume that were entered.
@@ -176,9 +197,9 @@ struct Outward<'a> {
 }
 
 impl<'a> Outward<'a> {
-    fn new(fs: &'a FileSystem, to: &Path, options: &'a CopyOptions, tally: Tally<'a>) -> Result<Self, CopyError> {
+    fn new(from: &Path, to: &Path, options: &'a CopyOptions, tally: Tally<'a>) -> Result<Self, CopyError> {
         Ok(Outward {
-            fs,
+            from: from.to_path_buf(),
             to: to.to_path_buf(),
             below: Below::new(to).map_err(host(to))?,
             known: Mutex::new(HashSet::new()),
@@ -210,8 +231,8 @@ impl<'a> Outward<'a> {
     }
 
     fn release(&self, node: Arc<Node<Directory>>) {
-        Node::release(node, |directory| match self.finish(&directory) {
-            Ok(refused) => self.tally.copied(0, refused),
+        Node::release(node, |node| match self.finish(node) {
+            Ok(lost) => self.tally.copied(0, &lost),
             Err(error) => self.tally.failed(error),
         });
     }
@@ -221,28 +242,36 @@ impl<'a> Outward<'a> {
         self.to.join(OsStr::from_bytes(below))
     }
 
+    /// The path in the volume, for messages.
+    fn source(&self, below: &[u8]) -> PathBuf {
+        self.from.join(path_from_bytes(below))
+    }
+
     fn enter(&self, parent: &Node<Directory>, name: &[u8]) -> Result<Directory, CopyError> {
-        let from = parent.what.from.join(path_from_bytes(name));
-        let stat = self.fs.symlink_metadata(&from).map_err(volume(&from))?;
+        let above = parent.below();
+        let below = join(&above, name);
+        let unread = |error: FsError| volume(&self.source(&below))(error);
+        let inode = parent.what.inode.lookup(name).map_err(unread)?;
+        let stat = inode.metadata().map_err(unread)?;
         if !self.known.lock().insert(stat.ino) {
-            return Err(volume(&from)(crate::second_name()));
+            return Err(unread(crate::second_name()));
         }
-        let below = join(&parent.what.below, name);
         let failed = |error: io::Error| host(&self.shown(&below))(error);
-        let directory = self.below.directory(&parent.what.below, OFlags::PATH).map_err(failed)?;
+        let directory = self.below.directory(&above, OFlags::PATH).map_err(failed)?;
         match rustix::fs::mkdirat(&directory, OsStr::from_bytes(name), Mode::from_raw_mode(0o700)) {
             // Whether it is a directory is found out when it is opened.
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(failed(error.into())),
         }
-        Ok(Directory { from, below, stat })
+        Ok(Directory { name: name.to_vec(), inode, stat })
     }
 
-    fn finish(&self, directory: &Directory) -> Result<u64, CopyError> {
-        let failed = |error: io::Error| host(&self.shown(&directory.below))(error);
-        let made = self.below.directory(&directory.below, OFlags::RDONLY).map_err(failed)?;
-        let xattrs = self.fs.xattrs(&directory.from).map_err(volume(&directory.from))?;
-        attributes(&Made::Open(&made), &directory.stat, &xattrs).map_err(failed)
+    fn finish(&self, node: &Node<Directory>) -> Result<Vec<CopyError>, CopyError> {
+        let below = node.below();
+        let failed = |error: io::Error| host(&self.shown(&below))(error);
+        let made = self.below.directory(&below, OFlags::RDONLY).map_err(failed)?;
+        let xattrs = node.what.inode.xattrs().map_err(|error| volume(&self.source(&below))(error))?;
+        attributes(&Made::Open(&made), &self.shown(&below), &node.what.stat, &xattrs).map_err(failed)
     }
 
     fn page(
@@ -252,16 +281,17 @@ impl<'a> Outward<'a> {
         position: u64,
         crew: &Crew<Job>,
     ) -> Result<(), CopyError> {
-        let Directory { from, below, .. } = &node.what;
-        let made = self.below.directory(below, OFlags::PATH).map_err(host(&self.shown(below)))?;
-        let list = || self.fs.open_dir(from)?.read(position, PAGE);
+        let (below, directory) = (node.below(), &node.what.inode);
+        let from = self.source(&below);
+        let made = self.below.directory(&below, OFlags::PATH).map_err(host(&self.shown(&below)))?;
+        let list = || directory.open_dir()?.read(position, PAGE);
         let entries = match list() {
             Err(FsError::BadEntry(bad)) => {
                 crew.add(Job::Page { node: Arc::clone(node), position: bad.next });
-                self.tally.failed(volume(from)(FsError::BadEntry(bad)));
+                self.tally.failed(volume(&from)(FsError::BadEntry(bad)));
                 return Ok(());
             }
-            listed => listed.map_err(volume(from))?,
+            listed => listed.map_err(volume(&from))?,
         };
         let Some(last) = entries.last() else { return Ok(()) };
         crew.add(Job::Page { node: Arc::clone(node), position: last.next });
@@ -278,17 +308,21 @@ impl<'a> Outward<'a> {
                 self.tally.failed(CopyError::BadName { path: from.clone(), name });
                 continue;
             }
-            let entry = Entry { directory: &made, below, name: &name, from: from.join(path_from_bytes(&name)) };
-            let result = match self.fs.symlink_metadata(&entry.from).map_err(volume(&entry.from)) {
-                Ok(stat) if stat.ino != ino && self.is_still(from, position, &name, ino) => {
+            let from = from.join(path_from_bytes(&name));
+            let found = directory.lookup(&name).and_then(|inode| Ok((inode.metadata()?, inode)));
+            let result = match found.map_err(volume(&from)) {
+                Ok((stat, _)) if stat.ino != ino && is_still(directory, position, &name, ino) => {
                     let what = "inodes of a name";
-                    Err(volume(&entry.from)(Corruption::Range { what, found: 2, min: 1, max: 1 }.into()))
+                    Err(volume(&from)(Corruption::Range { what, found: 2, min: 1, max: 1 }.into()))
                 }
-                Ok(stat) if stat.kind == FileKind::Directory => {
+                Ok((stat, _)) if stat.kind == FileKind::Directory => {
                     crew.add(Job::Enter { parent: Arc::clone(node), name });
                     continue;
                 }
-                Ok(stat) => self.entry(buffer, &entry, &stat),
+                Ok((stat, inode)) => {
+                    let entry = Entry { directory: &made, below: &below, name: &name, inode: &inode, from };
+                    self.entry(buffer, &entry, &stat)
+                }
                 Err(error) => Err(error),
             };
             if let Err(error) = result {
@@ -296,12 +330,6 @@ impl<'a> Outward<'a> {
             }
         }
         Ok(())
-    }
-
-    /// Whether an entry is still at its place of the listing: a look-up then finds another one of the same name.
-    fn is_still(&self, directory: &Path, position: u64, name: &[u8], ino: Nid) -> bool {
-        let listed = self.fs.open_dir(directory).and_then(|directory| directory.read(position, 1));
-        listed.is_ok_and(|listed| listed.first().is_some_and(|entry| entry.name == name && entry.ino == ino))
     }
 
     /// Copies anything but a directory.
@@ -319,7 +347,7 @@ impl<'a> Outward<'a> {
         self.create(entry, stat, || {
             rustix::fs::linkat(&first, OsStr::from_bytes(name), entry.directory, entry.name(), AtFlags::empty())
         })?;
-        self.tally.copied(if stat.kind == FileKind::Regular { stat.size } else { 0 }, 0);
+        self.tally.copied(if stat.kind == FileKind::Regular { stat.size } else { 0 }, &[]);
         Ok(())
     }
 
@@ -350,28 +378,28 @@ impl<'a> Outward<'a> {
 
     fn make(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Metadata) -> Result<(), CopyError> {
         let to = self.shown(&join(entry.below, entry.name));
-        let xattrs = self.fs.xattrs(&entry.from).map_err(volume(&entry.from))?;
+        let xattrs = entry.inode.xattrs().map_err(volume(&entry.from))?;
         if stat.kind == FileKind::Regular {
-            let file = self.fs.open_file(&entry.from).map_err(volume(&entry.from))?;
+            let file = entry.inode.open_file().map_err(volume(&entry.from))?;
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(0o600);
             let out = self.create(entry, stat, || rustix::fs::openat(entry.directory, entry.name(), flags, mode))?;
             let out = HostFile::from(out);
             let copied = fill(&file, &entry.from, &out, &to, buffer, self.workers).and_then(|bytes| {
                 let out = OwnedFd::from(out);
-                Ok((bytes, attributes(&Made::Open(&out), stat, &xattrs).map_err(host(&to))?))
+                Ok((bytes, attributes(&Made::Open(&out), &to, stat, &xattrs).map_err(host(&to))?))
             });
-            let (bytes, refused) = copied.map_err(|error| {
+            let (bytes, lost) = copied.map_err(|error| {
                 match rustix::fs::unlinkat(entry.directory, entry.name(), AtFlags::empty()) {
                     Ok(()) => error,
                     Err(_) => incomplete(&to, error),
                 }
             })?;
-            self.tally.copied(bytes, refused);
+            self.tally.copied(bytes, &lost);
             return Ok(());
         }
         if stat.kind == FileKind::Symlink {
-            let target = self.fs.read_link(&entry.from).map_err(volume(&entry.from))?;
+            let target = entry.inode.read_link().map_err(volume(&entry.from))?;
             let target = OsStr::from_bytes(&target);
             self.create(entry, stat, || rustix::fs::symlinkat(target, entry.directory, entry.name()))?;
         } else if let Some(kind) = special(stat.kind) {
@@ -383,10 +411,16 @@ impl<'a> Outward<'a> {
             let mode = Mode::from_raw_mode(0o600);
             self.create(entry, stat, || rustix::fs::mknodat(entry.directory, entry.name(), kind, mode, device))?;
         }
-        let refused = attributes(&Made::Named(entry.directory, entry.name), stat, &xattrs).map_err(host(&to))?;
-        self.tally.copied(0, refused);
+        let lost = attributes(&Made::Named(entry.directory, entry.name), &to, stat, &xattrs).map_err(host(&to))?;
+        self.tally.copied(0, &lost);
         Ok(())
     }
+}
+
+/// Whether an entry is still at its place of the listing: a look-up then finds another one of the same name.
+fn is_still(directory: &InodeRef, position: u64, name: &[u8], ino: Nid) -> bool {
+    let listed = directory.open_dir().and_then(|directory| directory.read(position, 1));
+    listed.is_ok_and(|listed| listed.first().is_some_and(|entry| entry.name == name && entry.ino == ino))
 }
 
 /// The type of the host's special files; `None` for the others.

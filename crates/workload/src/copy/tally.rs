@@ -30,15 +30,16 @@ impl<'a> Tally<'a> {
         Tally { watch, writes, state: Mutex::new(State { done, stopped: None }) }
     }
 
-    /// One more entry was copied.
-    pub(super) fn copied(&self, bytes: u64, refused: u64) {
+    /// One more entry was copied, without attributes that were `lost`.
+    pub(super) fn copied(&self, bytes: u64, lost: &[CopyError]) {
         let done = {
             let done = &mut self.state.lock().done;
             done.files += 1;
             done.bytes += bytes;
-            done.refused += refused;
+            done.lost += lost.len() as u64;
             *done
         };
+        lost.iter().for_each(|error| (self.watch)(CopyEvent::Lost(error)));
         (self.watch)(CopyEvent::Progress(done));
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use f2fs_files::{FileKind, FileSystem, FsError, Metadata, path_from_bytes};
+use f2fs_files::{FileKind, FileSystem, FsError, InodeRef, Metadata, Nid};
 
 use crate::shell::Quoted;
 
@@ -58,53 +58,49 @@ pub fn walk_volume_with(
     mut failure: impl FnMut(VolumeWalkError) -> Result<(), VolumeWalkError>,
 ) -> Result<Manifest, VolumeWalkError> {
     let buffer = vec![0; 1 << 20];
-    let mut walk = Walk { fs, max_hash, entries: Vec::new(), known: HashMap::new(), buffer, progress };
-    // Depth first by a stack of our own: a volume's depth is not ours to trust.
-    let mut pending = vec![b"/".to_vec()];
-    let mut directories = HashSet::new();
-    while let Some(directory) = pending.pop() {
-        if directory == b"/" {
-            match walk.visit(&directory, &mut failure) {
-                Ok((_, ino)) => drop(directories.insert(ino)),
-                Err(error) => failure(error)?,
-            }
+    let mut walk = Walk { max_hash, entries: Vec::new(), known: HashMap::new(), buffer, progress };
+    let root = match fs.root() {
+        Ok(root) => root,
+        Err(error) => {
+            failure(failed("stat", b"/", error))?;
+            return Ok(Manifest::new(walk.entries));
         }
-        let unreadable = |source| failed("read the directory", &directory, source);
-        let children = match fs.read_dir(path_from_bytes(&directory)) {
-            Ok(children) => children,
-            Err(error) => {
-                failure(unreadable(error))?;
-                continue;
-            }
+    };
+    let mut directories = HashSet::from([root.ino()]);
+    if let Err(error) = walk.visit(b"/", &root, &mut failure) {
+        failure(error)?;
+    }
+    // Depth first by a stack of our own: a volume's depth is not ours to trust. What lies below a directory is found
+    // from there, so that the way to it is not walked again for each entry.
+    let mut levels = vec![Level { path: b"/".to_vec(), below: Vec::new(), directory: root }];
+    walk.list(&mut levels[0], &mut directories, &mut failure)?;
+    while let Some(level) = levels.last_mut() {
+        let Some(name) = level.below.pop() else {
+            levels.pop();
+            continue;
         };
-        for child in children {
-            let child = match child {
-                Ok(child) => child,
-                Err(error) => {
-                    failure(unreadable(error))?;
-                    continue;
-                }
-            };
-            let mut below = directory.clone();
-            if directory != b"/" {
-                below.push(b'/');
+        let path = join(&level.path, &name);
+        match level.directory.lookup(&name) {
+            Ok(directory) => {
+                let mut next = Level { path, below: Vec::new(), directory };
+                walk.list(&mut next, &mut directories, &mut failure)?;
+                levels.push(next);
             }
-            below.extend_from_slice(&child.name);
-            match walk.visit(&below, &mut failure) {
-                Ok((FileKind::Directory, ino)) if !directories.insert(ino) => {
-                    failure(failed("walk", &below, crate::second_name()))?;
-                }
-                Ok((FileKind::Directory, _)) => pending.push(below),
-                Ok(_) => {}
-                Err(error) => failure(error)?,
-            }
+            Err(error) => failure(failed("read the directory", &path, error))?,
         }
     }
     Ok(Manifest::new(walk.entries))
 }
 
-struct Walk<'a, F> {
-    fs: &'a FileSystem,
+/// A directory on the way to the one that is read.
+struct Level {
+    path: Vec<u8>,
+    directory: InodeRef,
+    /// Names of the directories in it that are still to be read.
+    below: Vec<Vec<u8>>,
+}
+
+struct Walk<F> {
     max_hash: u64,
     entries: Vec<ManifestEntry>,
     /// Content of files with several names, by inode number.
@@ -113,23 +109,55 @@ struct Walk<'a, F> {
     progress: F,
 }
 
-impl<F: FnMut(u64)> Walk<'_, F> {
-    /// Adds the entry of a path. The error is that its attributes could not be read; others go to `failure`.
+impl<F: FnMut(u64)> Walk<F> {
+    /// Adds what a directory holds, and notes the directories in it.
+    fn list(
+        &mut self,
+        level: &mut Level,
+        directories: &mut HashSet<Nid>,
+        failure: &mut impl FnMut(VolumeWalkError) -> Result<(), VolumeWalkError>,
+    ) -> Result<(), VolumeWalkError> {
+        let unreadable = |path: &[u8], source| failed("read the directory", path, source);
+        let directory = match level.directory.open_dir() {
+            Ok(directory) => directory,
+            Err(error) => return failure(unreadable(&level.path, error)),
+        };
+        for child in directory.entries() {
+            let name = match child {
+                Ok(child) => child.name,
+                Err(error) => {
+                    failure(unreadable(&level.path, error))?;
+                    continue;
+                }
+            };
+            let path = join(&level.path, &name);
+            let found = level.directory.lookup(&name).map_err(|source| failed("stat", &path, source));
+            match found.and_then(|inode| self.visit(&path, &inode, failure).map(|()| inode)) {
+                Ok(inode) if inode.kind() != FileKind::Directory => {}
+                Ok(inode) if directories.insert(inode.ino()) => level.below.push(name),
+                Ok(_) => failure(failed("walk", &path, crate::second_name()))?,
+                Err(error) => failure(error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the entry of an inode. The error is that its attributes could not be read; others go to `failure`.
     fn visit(
         &mut self,
         path: &[u8],
+        inode: &InodeRef,
         failure: &mut impl FnMut(VolumeWalkError) -> Result<(), VolumeWalkError>,
-    ) -> Result<(FileKind, u32), VolumeWalkError> {
-        let host = path_from_bytes(path);
-        let stat = self.fs.symlink_metadata(host).map_err(|source| failed("stat", path, source))?;
-        let content = match self.content(path, &stat) {
+    ) -> Result<(), VolumeWalkError> {
+        let stat = inode.metadata().map_err(|source| failed("stat", path, source))?;
+        let content = match self.content(path, inode, &stat) {
             Ok(content) => content,
             Err(error) => {
                 failure(error)?;
                 Content::Unread(Unread::Damaged)
             }
         };
-        let (content, xattrs) = match self.fs.xattrs(host) {
+        let (content, xattrs) = match inode.xattrs() {
             Ok(xattrs) => (content, xattrs),
             Err(source) => {
                 failure(failed("list the attributes of", path, source))?;
@@ -148,18 +176,18 @@ impl<F: FnMut(u64)> Walk<'_, F> {
             xattrs,
         });
         (self.progress)(self.entries.len() as u64);
-        Ok((stat.kind, stat.ino.get()))
+        Ok(())
     }
 
-    fn content(&mut self, path: &[u8], stat: &Metadata) -> Result<Content, VolumeWalkError> {
+    fn content(&mut self, path: &[u8], inode: &InodeRef, stat: &Metadata) -> Result<Content, VolumeWalkError> {
         match stat.kind {
-            FileKind::Regular => match self.regular(path, stat) {
+            FileKind::Regular => match self.regular(inode, stat) {
                 Err(FsError::Encrypted { .. }) => Ok(Content::Unread(Unread::Encrypted)),
                 Err(FsError::Compressed { .. }) => Ok(Content::Unread(Unread::Compressed)),
                 Err(FsError::Unsupported { .. }) => Ok(Content::Unread(Unread::DeviceAlias)),
                 content => content.map_err(|source| failed("read", path, source)),
             },
-            FileKind::Symlink => match self.fs.read_link(path_from_bytes(path)) {
+            FileKind::Symlink => match inode.read_link() {
                 Ok(target) => Ok(Content::Target(target)),
                 Err(FsError::NoTarget) => Ok(Content::None),
                 Err(source) => Err(failed("read the link", path, source)),
@@ -171,14 +199,14 @@ impl<F: FnMut(u64)> Walk<'_, F> {
         }
     }
 
-    fn regular(&mut self, path: &[u8], stat: &Metadata) -> Result<Content, FsError> {
+    fn regular(&mut self, inode: &InodeRef, stat: &Metadata) -> Result<Content, FsError> {
         if stat.size > self.max_hash {
             return Ok(Content::Unhashed);
         }
         if let Some(known) = self.known.get(&stat.ino.get()) {
             return Ok(known.clone());
         }
-        let file = self.fs.open_file(path_from_bytes(path))?;
+        let file = inode.open_file()?;
         let mut hasher = ContentHasher::new();
         let mut at = 0;
         while let Some(data) = file.next_data(at)? {
@@ -205,6 +233,15 @@ impl<F: FnMut(u64)> Walk<'_, F> {
 
 fn failed(action: &'static str, path: &[u8], source: FsError) -> VolumeWalkError {
     VolumeWalkError { action, path: Quoted(path).to_string(), source: Box::new(source) }
+}
+
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = directory.to_vec();
+    if directory != b"/" {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
 }
 
 fn kind(kind: FileKind) -> EntryKind {
