@@ -47,6 +47,7 @@ mod directory;
 mod entries;
 mod grow;
 mod inode;
+mod kind;
 mod layout;
 mod lost;
 mod lost_checkpoint;

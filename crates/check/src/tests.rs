@@ -7,6 +7,7 @@ mod crafted;
 mod fields;
 mod hostile;
 mod image;
+mod kinds;
 mod lost;
 mod names;
 mod nodes;

@@ -182,7 +182,9 @@ impl Directory {
         if walk.state.is_cut(reference) {
             return Ok(Verdict::Remove("another entry names the directory"));
         }
-        let Some(inode) = walk.peek(ino)? else { return Ok(Verdict::Remove("there is no such inode")) };
+        let Some(mut inode) = walk.peek(ino)? else { return Ok(Verdict::Remove("there is no such inode")) };
+        let by_entry = FileType::from_number(raw.file_type).unwrap_or(FileType::Unknown);
+        walk.settle_kind(self.ino, ino, by_entry, &mut inode)?;
         // The inode remembers its first name.
         let remembered = (Nid::from(inode.inode().i_pino) == self.ino).then(|| own_name(&inode)).flatten();
         let bad = |name: &[u8]| check_name(name).is_err();
@@ -200,7 +202,6 @@ impl Directory {
             return Ok(Verdict::Remove("the directory has this name already"));
         }
         let by_mode = FileType::from_mode(inode.inode().i_mode.get());
-        let by_entry = FileType::from_number(raw.file_type).unwrap_or(FileType::Unknown);
         let file_type = if by_mode == FileType::Unknown { by_entry } else { by_mode };
         if file_type == FileType::Unknown {
             return Ok(Verdict::Remove("neither the entry nor the inode says what it is"));

@@ -464,7 +464,7 @@ fn sound(area: &[u8], node: Option<&NodeBlock>) -> bool {
 }
 
 /// The change, in words.
-fn differences(before: &NodeBlock, after: &NodeBlock) -> String {
+pub(super) fn differences(before: &NodeBlock, after: &NodeBlock) -> String {
     let (old, new) = (before.inode(), after.inode());
     let mut all = Vec::new();
     let mut field = |name: &str, old: u64, new: u64| {

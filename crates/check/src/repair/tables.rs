@@ -37,6 +37,10 @@ pub(super) struct Tables {
     summaries: HashMap<u32, Box<SummaryBlock>>,
     /// Blocks of node segments by the NID in their footers, once somebody asked.
     footers: Option<HashMap<u32, Vec<BlockAddr>>>,
+    /// Blocks of the NAT in which nothing stood.
+    empty_nat: Vec<bool>,
+    /// The newest blocks of nodes that the SIT does not hold for valid, by NID, once somebody asked.
+    dropped: Option<HashMap<u32, (u64, BlockAddr)>>,
 }
 
 impl Tables {
@@ -60,6 +64,7 @@ impl Tables {
         });
         sit_journal.retain(|(segment, _)| segment.0 < geometry.main_segments);
         let mut nat = NatTable::load(&source, &geometry, &pack.bitmaps.nat)?;
+        let empty_nat = (0..geometry.nat_blocks()).map(|index| nat.block(index).is_none()).collect();
         nat.apply_journal(&nat_journal, &geometry, &ignored);
         let mut sit = SitTable::load(&source, &geometry, &pack.bitmaps.sit)?;
         sit.apply_journal(&sit_journal, &ignored);
@@ -77,6 +82,8 @@ impl Tables {
             sit,
             summaries: HashMap::new(),
             footers: None,
+            empty_nat,
+            dropped: None,
             geometry,
         };
         for (log, (segment, summary)) in LogType::ALL.into_iter().zip(&of_logs) {
@@ -199,21 +206,49 @@ impl Tables {
         Ok(self.footers.as_ref().and_then(|all| all.get(&nid.0)).cloned().unwrap_or_default())
     }
 
+    /// The newest block of a node that the SIT does not hold for valid, though summary and footer say what it was; if
+    /// the NAT's whole block was lost. Else the NAT says that there is no such node.
+    pub(super) fn dropped(&mut self, overlay: &Overlay, nid: Nid) -> Result<Option<BlockAddr>, RepairError> {
+        if self.empty_nat.get(nid.index() / f2fs_format::nat::ENTRIES_PER_BLOCK) != Some(&true) {
+            return Ok(None);
+        }
+        if self.dropped.is_none() {
+            let is_of_nodes = |entry: &RawSitEntry| entry.log_type().is_some_and(LogType::is_node);
+            self.dropped = Some(self.newest(overlay, |tables, segment, offset| {
+                is_of_nodes(tables.sit.get(segment)) && !tables.sit.is_valid(segment, offset)
+            })?);
+        }
+        Ok(self.dropped.as_ref().and_then(|all| all.get(&nid.0)).map(|(_, addr)| *addr))
+    }
+
     /// The newest node of each NID in segments whose SIT entries were lost: they say that nothing ever was there, and
     /// the summaries and footers that there are nodes. With the versions that the footers carry.
     fn forgotten(&self, overlay: &Overlay) -> Result<HashMap<u32, (u64, BlockAddr)>, RepairError> {
+        self.newest(overlay, |tables, segment, _| *tables.sit.get(segment) == RawSitEntry::ZERO)
+    }
+
+    /// The newest node of each NID among these blocks, by segment and offset there, if summary and footer say the same.
+    /// With the versions that the footers carry.
+    fn newest(
+        &self,
+        overlay: &Overlay,
+        among: impl Fn(&Tables, SegmentNo, u32) -> bool,
+    ) -> Result<HashMap<u32, (u64, BlockAddr)>, RepairError> {
         let mut newest: HashMap<u32, (u64, BlockAddr)> = HashMap::new();
-        let segments = self.sit.segments().map(SegmentNo);
-        for segment in segments.filter(|segment| *self.sit.get(*segment) == RawSitEntry::ZERO) {
+        for segment in self.sit.segments().map(SegmentNo) {
+            let mut offsets = (0..BLOCKS_PER_SEGMENT).filter(|offset| among(self, segment, *offset)).peekable();
+            if offsets.peek().is_none() {
+                continue;
+            }
             // Most were never used; none of them is kept in memory.
             let on_device = overlay.block(self.geometry.summary_block(segment))?;
             let summary = self.known_summary(segment).unwrap_or(SummaryBlock::read(&on_device));
             if summary.entry_type != TYPE_NODE {
                 continue;
             }
-            let addrs = (0..BLOCKS_PER_SEGMENT).map(|offset| self.geometry.block_at(segment, offset));
-            for (entry, addr) in summary.entries.iter().zip(addrs) {
-                let owner = Nid::from(entry.nid);
+            for offset in offsets {
+                let addr = self.geometry.block_at(segment, offset);
+                let owner = Nid::from(summary.entries[offset as usize].nid);
                 if owner.is_null() || !self.zones.is_written(addr) {
                     continue;
                 }

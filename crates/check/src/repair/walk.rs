@@ -144,6 +144,12 @@ impl<'w> Walk<'w> {
                 found.push((addr, node, false));
             }
         }
+        if found.is_empty()
+            && let Some(addr) = self.tables.dropped(self.overlay, nid)?
+        {
+            let node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
+            found.extend((node.ino() == ino).then_some((addr, node, false)));
+        }
         if found.len() == 1 {
             return Ok(found.pop());
         }

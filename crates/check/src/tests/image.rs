@@ -53,14 +53,22 @@ pub(crate) fn fresh(bytes: u64, args: &[&str]) -> Image {
 /// A volume with files of most kinds, made once and shared. Take a [`copy`](Image::copy) to change it.
 pub(crate) fn populated() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
-    IMAGE.get_or_init(|| {
-        let dir = directory();
-        let (path, tree) = (dir.path().join("image"), dir.path().join("tree"));
-        host_tree(&tree);
-        f2fs_oracle::mkfs_sized(&path, 100 << 20, &["-O", FEATURES]).unwrap();
-        f2fs_oracle::sload(&path, &tree).unwrap();
-        Image::load(&path)
-    })
+    IMAGE.get_or_init(|| filled(&["-O", FEATURES]))
+}
+
+/// The same files on a volume without features, whose inodes have no checksums.
+pub(crate) fn without_checksums() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| filled(&[]))
+}
+
+fn filled(args: &[&str]) -> Image {
+    let dir = directory();
+    let (path, tree) = (dir.path().join("image"), dir.path().join("tree"));
+    host_tree(&tree);
+    f2fs_oracle::mkfs_sized(&path, 100 << 20, args).unwrap();
+    f2fs_oracle::sload(&path, &tree).unwrap();
+    Image::load(&path)
 }
 
 /// A directory of several levels, nested ones, small, empty and large files, links.

@@ -1,6 +1,7 @@
 //! Nodes that were lost, as a whole or by a bit: the other witnesses give their content back.
 
 use f2fs_device::BlockDevice;
+use f2fs_format::bits::msb;
 use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, LogType, Nid};
@@ -22,7 +23,7 @@ fn tree(image: &Image, ino: Nid) -> Vec<BlockAddr> {
 }
 
 /// Repairs, and returns what was done. Both judges find nothing afterwards.
-fn repaired(image: &Image) -> Vec<String> {
+pub(super) fn repaired(image: &Image) -> Vec<String> {
     let device: PlainArc<dyn BlockDevice> = Arc::new(image.device.snapshot().read_only());
     let repair = repair::plan(&device, &CheckOptions::default()).unwrap();
     assert!(repair.after.is_clean() && repair.after.complete, "{}\n{:?}", repair.after, repair.actions);
@@ -160,6 +161,16 @@ fn what_two_tables_lost_is_found_by_the_third() {
         if !logs.contains(&segment) && !summaries.contains(&segment) {
             summaries.push(segment);
         }
+    }
+    let [direct, ..] = whole.node(ino).inode().i_nid.map(Nid::from);
+    for nid in [ino, direct, whole.find("many").ino, whole.find("tiny").ino] {
+        let image = whole.copy();
+        let (segment, offset) = image.geometry.locate(image.addr(nid)).unwrap();
+        nat(&image);
+        image.edit_sit(segment, |entry| assert!(msb::clear(&mut entry.valid_map, offset as usize)));
+        let actions = repaired(&image);
+        assert!(tree(&image, ino) == before, "NAT, SIT of nid {nid}: {actions:?}");
+        assert_eq!(names(&image), inodes, "NAT, SIT of nid {nid}: {actions:?}");
     }
     for segment in summaries {
         let summary = whole.geometry.summary_block(segment);
