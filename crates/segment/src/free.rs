@@ -11,9 +11,9 @@
 //!   writes, which sections nobody gets any more.
 //! - A segment is looked for, the floor is compared, and the segment is taken out under one hold of the lock. So no
 //!   segment goes to two logs, and of two logs one alone gets the last section above the floor.
-//! - The lock is one of the last of the order. Callers hold a log's head or a lane when they take a segment, and the SIT
-//!   state when a checkpoint gives segments back. Nobody holds a segment's lock, nothing is locked under the map, and no
-//!   device is asked.
+//! - The lock is one of the last of the order. Callers hold a log's head or a lane when they take a segment, and the
+//!   SIT state when a checkpoint gives segments back. Nobody holds a segment's lock, nothing is locked under the map,
+//!   and no device is asked.
 //! - A segment's phase is [`Phase::Free`](crate::Phase) before it is put into the map, and it is changed after the
 //!   segment was taken out. In between the segment is free and in nobody's reach but the taker's.
 //! - The counts are copies that are stored with the lock held and read without it. A reader may see those of a moment

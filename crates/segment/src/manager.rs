@@ -18,8 +18,8 @@
 //! - A head or lane stays locked while its log changes its segment, in all steps: the new segment is claimed, the old
 //!   summary is put aside, and only then does the old segment get another phase. While the summary of a segment with
 //!   holes is read from the device ([`SummarySource`]) the head or lane is held, and nothing else.
-//! - [`summary`](SegmentManager::summary) looks at one place after the other, and holds one lock at a time. Its order is
-//!   the way that a summary goes when a log leaves.
+//! - [`summary`](SegmentManager::summary) looks at one place after the other, and holds one lock at a time. Its order
+//!   is the way that a summary goes when a log leaves.
 //! - `dirty` has a bit for each segment, set with that segment's lock held. `valid`, `prefree`, `begun`, `durable` and
 //!   `pressure` are atomics, read without a lock: reports, thresholds, and numbers of checkpoints.
 
