@@ -53,8 +53,8 @@ impl Workload {
     ];
 }
 
-/// The results of runs of the team: workload, variant, threads; nanoseconds an operation of a thread, slowest over
-/// fastest.
+/// The results of runs of the team: workload, variant, threads; nanoseconds an operation of a thread, the time of
+/// the fastest over that of the slowest.
 type Results = BTreeMap<(&'static str, &'static str, usize), Vec<(f64, f64)>>;
 
 static RESULTS: Mutex<Results> = Mutex::new(BTreeMap::new());

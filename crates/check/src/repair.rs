@@ -137,6 +137,7 @@ pub struct Repair {
     /// chain of synced nodes begins.
     witnesses: Vec<u64>,
     brings_back_checkpoint: bool,
+    /// Keeps others from opening the device, until the repair has been applied.
     claim: Mutex<Option<Claim>>,
 }
 

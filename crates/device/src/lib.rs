@@ -49,6 +49,11 @@
 //! apart. `f2fs-uring` does that with locks of the operating system. A device may panic: an operation on a volume that
 //! unwinds stops the volume.
 //!
+//! Its methods must not call into a volume or file system that lies on the device. They are called with locks of that
+//! volume held, or while others wait for the answer, so such a call may wait for itself for ever. That is true of calls
+//! that change nothing as well, and of another thread whose end the method waits for. What a device has to tell the
+//! program it puts aside, for a thread that reads it later.
+//!
 //! # Locking model
 //!
 //! The trait has no locks. [`MemoryDevice`] has one reader-writer lock per 256 KiB, taken one at a time, so transfers

@@ -23,6 +23,14 @@
 //! files as the standard library's does, [`Cursor`] reads and writes them as streams, [`File::punch_hole`] and its like
 //! are `fallocate` and `lseek`, and [`FileSystem::stats`] is for those who export counts.
 //!
+//! # What a program has to keep to
+//!
+//! - After `fork` a child must not use a [`FileSystem`], [`File`] or device that was opened before, nor drop it. The
+//!   rings are not mapped in the child, which would end with SIGSEGV, and its copy of the volume's state would damage
+//!   the volume. It calls `exec` or `_exit`; [`Command`](std::process::Command) does that.
+//! - A device of one's own must not call into the file system that lies on it
+//!   ([`f2fs_device`](device#a-device-of-ones-own)).
+//!
 //! # Features
 //!
 //! | Feature | off by default |

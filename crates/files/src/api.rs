@@ -162,7 +162,7 @@ impl FileSystem {
     /// Makes a regular file and opens it.
     ///
     /// # Errors
-    /// [`FsError::Exists`], [`FsError::Volume`] when the volume is full.
+    /// [`FsError::Exists`], [`FsError::NoSpace`] when the volume is full.
     pub fn create_file(&self, path: impl AsRef<Path>, permissions: u16) -> Result<File, FsError> {
         let last = self.namespace().resolve_parent(bytes(path.as_ref()))?;
         let name = last.name.map_err(|_| FsError::Exists)?;
@@ -181,7 +181,7 @@ impl FileSystem {
     /// Makes a file of any kind but a symbolic link.
     ///
     /// # Errors
-    /// [`FsError::Exists`], [`FsError::DeviceNumber`], [`FsError::Volume`] when the volume is full.
+    /// [`FsError::Exists`], [`FsError::DeviceNumber`], [`FsError::NoSpace`] when the volume is full.
     pub fn create(&self, path: impl AsRef<Path>, new: &NewFile) -> Result<Metadata, FsError> {
         new.check()?;
         self.create_at(path.as_ref(), new)?.inode.stat(self.core.volume.features())
@@ -190,7 +190,7 @@ impl FileSystem {
     /// Makes a directory.
     ///
     /// # Errors
-    /// [`FsError::Exists`], [`FsError::Volume`] when the volume is full.
+    /// [`FsError::Exists`], [`FsError::NoSpace`] when the volume is full.
     pub fn create_dir(&self, path: impl AsRef<Path>, permissions: u16) -> Result<Metadata, FsError> {
         self.create(path, &NewFile::new(FileKind::Directory, permissions))
     }

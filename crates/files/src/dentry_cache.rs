@@ -29,7 +29,7 @@ use crate::inode_table::InodeTable;
 pub(crate) struct DentryCache {
     /// Blocks that may be there.
     limit: u64,
-    /// The thread that counts them.
+    /// What all directories share; it has the count of their blocks.
     directories: Arc<Directories>,
     /// The count at which all are counted again.
     next: AtomicU64,

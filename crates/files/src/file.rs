@@ -127,7 +127,8 @@ impl File {
     /// that is open for appending takes all of `buf` or nothing, at its end, whatever `offset` is, as Linux does.
     ///
     /// # Errors
-    /// [`FsError::FileTooLarge`] if `offset` is the greatest size or behind it, [`FsError::Volume`] (with [`is_no_space`](FsError::is_no_space) when nothing fits).
+    /// [`FsError::FileTooLarge`] if `offset` is the greatest size or behind it, [`FsError::NoSpace`] when nothing fits,
+    /// [`FsError::Volume`].
     pub fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize, FsError> {
         if self.access.places_writes()? {
             return self.append(buf).map(|_| buf.len());
@@ -165,7 +166,10 @@ impl File {
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at) and [`sync_all`](Self::sync_all): nothing is promised then. After an error of
-    /// the device the file is as it was, and the file system may refuse all changes.
+    /// the device this file system still reads the file as it was, and it may refuse all changes. The next one that is
+    /// opened finds what a crash may leave, as above: the node may be on the device, and the data that it names not. In
+    /// the mode [`Strict`](f2fs_volume::FsyncMode::Strict) the data is durable first, and no block has anything but its
+    /// old or its new bytes.
     pub fn write_durable(&self, buf: &[u8], offset: u64) -> Result<usize, FsError> {
         if self.access.places_writes()? {
             self.append(buf)?;

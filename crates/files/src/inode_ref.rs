@@ -304,8 +304,8 @@ impl InodeRef {
     ///
     /// # Errors
     /// [`FsError::NotDirectory`] if this is no directory, [`FsError::NotFound`] if it was removed,
-    /// [`FsError::WrongKind`], [`FsError::DeviceNumber`], [`FsError::NoSpace`], and [`FsError::Volume`] if there are as
-    /// many files without a name as a checkpoint can list.
+    /// [`FsError::WrongKind`], [`FsError::DeviceNumber`], and [`FsError::NoSpace`], also if there are as many files
+    /// without a name as a checkpoint can list.
     pub fn create_unnamed(&self, new: &NewFile) -> Result<InodeRef, FsError> {
         new.check()?;
         Ok(self.made(self.handle.namespace().create_unnamed(self.inode(), new)?))

@@ -16,7 +16,8 @@ mod journal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum DirectoryLock {
-    /// One of 64 stripes, by the hash of the name: different names do not meet.
+    /// One of 64 stripes, by the hash of the name: names in different stripes do not meet. On machines with 32
+    /// processors and more there are about 4 stripes for each.
     #[default]
     Bucket,
     /// The whole directory, as the kernel's VFS does. For comparisons: the feature `baselines` has it.

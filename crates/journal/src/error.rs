@@ -93,7 +93,8 @@ pub enum Error {
     #[error("there is nothing to append")]
     Nothing,
     /// The medium failed before to make something durable, or every lane is closed: nothing more is appended before the
-    /// journal is opened again.
+    /// journal is opened again. If all lanes were damaged when it was opened, opening it again finds the same: they
+    /// take records again after [`truncate_to`](crate::Journal::truncate_to) a mark, which gives up what they hold.
     #[error("the journal's medium failed before, or all of its lanes are closed: open it again")]
     Closed,
     /// A counter of the journal has come to its end: make a new one.

@@ -38,6 +38,20 @@ pub enum Class {
 }
 
 /// Configuration of a [`SegmentManager`](crate::SegmentManager).
+///
+/// # Memory
+///
+/// What a manager takes depends on the main area that is described here:
+///
+/// | for | bytes |
+/// |---|---|
+/// | each segment | 4.6; on sections of several segments 4.5, and 4 for each section |
+/// | each segment with valid blocks, or used since the open | about 250 more, until the manager is dropped |
+/// | each log, each open lane, each segment that a log left since the last checkpoint | 4096 more: a summary |
+/// | all sections together | 4160 for each segment that one section has: a list for each number of valid blocks |
+///
+/// So 8 million segments (15 TiB) take 37 MB when they are empty, and 2 GB when all are in use. Sections of a million
+/// segments take 4 GB also when all of them are empty.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct SegmentConfig {

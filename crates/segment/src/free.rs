@@ -4,6 +4,20 @@
 //! sets its phase afterwards. A *free section* is one whose segments are all free: only such are given to a log that
 //! cannot go on within its own section, so that data and nodes never share a section and a zone is written from its
 //! start.
+//!
+//! # Locking
+//!
+//! - The mutex of the map protects all of [`FreeMap`]: which segments and sections are free, in which zone each log
+//!   writes, which sections nobody gets any more.
+//! - A segment is looked for, the floor is compared, and the segment is taken out under one hold of the lock. So no
+//!   segment goes to two logs, and of two logs one alone gets the last section above the floor.
+//! - The lock is one of the last of the order. Callers hold a log's head or a lane when they take a segment, and the
+//!   SIT state when a checkpoint gives segments back. Nobody holds a segment's lock, nothing is locked under the map,
+//!   and no device is asked.
+//! - A segment's phase is [`Phase::Free`](crate::Phase) before it is put into the map, and it is changed after the
+//!   segment was taken out. In between the segment is free and in nobody's reach but the taker's.
+//! - The counts are copies that are stored with the lock held and read without it. A reader may see those of a moment
+//!   ago, and the two of different moments: they say whether it is worth trying, and `take` looks at the map.
 
 use std::collections::BTreeSet;
 

@@ -4,6 +4,12 @@
 //! Writers do not keep it up to date: the first change of a segment since the index last looked puts the segment into a
 //! list (one of [`LISTS`]), and a choice reads the lists first. So a choice costs the number of segments that changed
 //! since the last one, plus a constant; a change costs nothing shared in most cases.
+//!
+//! # Locking
+//!
+//! - [`Index`] lies behind a mutex of the manager. Segments are locked under it, one at a time.
+//! - Each list of [`Changed`] has a mutex, held to put one segment on it or to take the whole list. A segment is put
+//!   there with its own lock held; nothing is locked under a list.
 
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
 use f2fs_sync::{CachePadded, Mutex, MutexGuard};

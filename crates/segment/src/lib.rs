@@ -47,6 +47,7 @@
 //! | a segment that was never used | 4.6 bytes: a word, and its bits in two sets |
 //! | a segment with valid blocks, or used since the open | about 250 bytes more: maps, age, its place in the victim index |
 //! | a summary that waits for the next checkpoint | 4 KiB |
+//! | all sections together | 4160 bytes for each segment that one section has |
 //!
 //! A TiB is 524,288 segments: 2.4 MB when it is empty, 130 MB when every segment is in use. [`SegmentTable`] takes the
 //! SIT over piece by piece, on as many threads as its owner likes; a TiB of it is 38 MiB to read.

@@ -1,4 +1,27 @@
 //! The segment manager: construction, and the state that it reports.
+//!
+//! # Locking
+//!
+//! The manager holds all locks of the crate. In their order, which the crate's documentation has as well:
+//!
+//! | Field | a lock protects | held |
+//! |---|---|---|
+//! | `sit` | where the entries stand on the device, the pending checkpoint, what was prepared for the next one | for all of `prepare_checkpoint`, `begin_checkpoint`, `end_checkpoint` |
+//! | `lanes` | one lane each: its segment, the next block, the summary; or that it is closed | for one allocation |
+//! | `heads` | one log each: the same | for one allocation, and to copy its state |
+//! | `index` | the dirty segments by room, sections by cost and age | to find a segment or a victim, and to mark it |
+//! | `states` | one segment each: its maps, counts, age and phase; and the first use of a segment (`states.rs`) | to take a run, to free blocks, to look |
+//! | `free`, `changed`, `retired` | what their files say | for one change |
+//!
+//! - No two heads are held at once, nor two lanes, nor two segments, nor two of the last row. A lane may be held when a
+//!   head is locked (`on_lane.rs`), not the other way round.
+//! - A head or lane stays locked while its log changes its segment, in all steps: the new segment is claimed, the old
+//!   summary is put aside, and only then does the old segment get another phase. While the summary of a segment with
+//!   holes is read from the device ([`SummarySource`]) the head or lane is held, and nothing else.
+//! - [`summary`](SegmentManager::summary) looks at one place after the other, and holds one lock at a time. Its order
+//!   is the way that a summary goes when a log leaves.
+//! - `dirty` has a bit for each segment, set with that segment's lock held. `valid`, `prefree`, `begun`, `durable` and
+//!   `pressure` are atomics, read without a lock: reports, thresholds, and numbers of checkpoints.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,9 @@
 //! Summaries of segments that the logs have left, until a checkpoint has written them to the SSA.
+//!
+//! # Locking
+//!
+//! One mutex protects the summaries and the number of the flush. It is held to put one in, to take or copy one, and to
+//! copy all for a checkpoint; nothing is locked under it.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,8 @@
 //!
 //! # Locking
 //!
-//! None. The counts are per processor.
+//! No locks. The limits never change, and each other field is an atomic by itself: two of them need not be of the same
+//! moment. `dentries` has a part for each processor, since operations change it; the others change seldom.
 
 use f2fs_sync::ShardedCounter;
 use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};

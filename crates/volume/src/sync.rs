@@ -65,8 +65,8 @@ impl Syncs<'_> {
     /// is told in the end where each block lies. Both are called with the page locked.
     ///
     /// # Errors
-    /// [`VolumeError::Device`], [`VolumeError::Stopped`]: the file is as it was, and the blocks are free. Others
-    /// concern the sync alone: the file has the blocks.
+    /// [`VolumeError::Device`], [`VolumeError::Stopped`]: the file in memory is as it was, and the blocks are free. On
+    /// the device is what a crash may leave ([`FsyncMode`]). Others concern the sync alone: the file has the blocks.
     pub fn flight(
         self,
         op: &Op<'_>,

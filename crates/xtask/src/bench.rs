@@ -1,11 +1,15 @@
-//! `cargo xtask bench`: the criterion benches, and counts of instructions.
+//! `cargo xtask bench`: the benches, and counts of instructions.
 
 use crate::{Result, process};
 
 /// Options of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Arguments for `cargo bench`, as `--bench NAME` or `-- FILTER`. Without any, instructions are counted as well.
+    /// Arguments for `cargo bench`, as `--bench NAME`. Without any, all benches run, and instructions are counted.
+    ///
+    /// Words behind `--` go to each bench that runs, so name one. `-- FILTER` and `-- --quick` are for those that use
+    /// criterion: `create_unlink`, `extent_locks`, `fxmark`, `nid_allocator`, `nid_open` and `segment`. The others have
+    /// options of their own (docs/TESTING.md).
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     args: Vec<String>,
 }

@@ -63,7 +63,7 @@ enum Command {
     Guest(guest::Args),
     /// Package the published crates, and build each from its package.
     Package(package::Args),
-    /// Run the criterion benches.
+    /// Run the benches, and count instructions.
     Bench(bench::Args),
     /// Run the fuzz targets, each for a minute unless told otherwise.
     Fuzz(fuzz::Args),

@@ -178,7 +178,7 @@ pub(crate) struct FxmarkArgs {
 pub(crate) enum LockArg {
     /// A lock of the whole directory, as in the kernel.
     Whole,
-    /// A lock of one of 64 stripes of the directory's names.
+    /// A lock of one of 64 stripes of the directory's names (about 4 for each processor where there are 32 or more).
     Bucket,
 }
 
