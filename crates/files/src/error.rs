@@ -112,13 +112,13 @@ pub enum FsError {
     #[error("no such extended attribute")]
     NoAttribute,
     /// An attribute's name or value cannot be stored ([`BadAttribute`] has the error numbers).
-    #[error("extended attribute: {why}: {size} bytes, at most {limit}")]
+    #[error("extended attribute: {why}: {size} bytes{}", at_most(*.limit))]
     Attribute {
         /// The fault.
         why: BadAttribute,
         /// Bytes of what was given.
         size: usize,
-        /// The limit in bytes.
+        /// The limit in bytes; 0: the length is not what is wrong.
         limit: usize,
     },
     /// The data is encrypted, and this library has no keys (`ENOKEY`).
@@ -207,6 +207,10 @@ pub enum FsError {
     /// The volume below failed.
     #[error(transparent)]
     Volume(VolumeError),
+}
+
+fn at_most(limit: usize) -> String {
+    if limit == 0 { String::new() } else { format!(", at most {limit}") }
 }
 
 fn policy_name(policy: Option<&EncryptionPolicy>) -> String {

@@ -3,13 +3,14 @@
 //! for ever.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use f2fs_check::{CheckOptions, check};
 use f2fs_device::{
-    AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Op, Request, Ticket,
+    AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Op, Pending, Request, Ticket,
 };
 use f2fs_files::{FileSystem, FsError, Options, ReadSlice};
 use f2fs_test_kit::volumes::{formatted, within};
@@ -81,6 +82,48 @@ impl BlockDevice for Careless {
     }
 }
 
+/// Hands each completion out twice while it is told to.
+#[derive(Debug)]
+struct Twice {
+    below: MemoryDevice,
+    is_on: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Doubled(Vec<(usize, Completion)>);
+
+impl Pending for Doubled {
+    fn collect(&mut self, _block: bool, out: &mut VecDeque<(usize, Completion)>) {
+        for (index, completion) in self.0.drain(..) {
+            let Completion { request, result } = &completion;
+            out.push_back((index, Completion { request: request.clone(), result: result.clone() }));
+            out.push_back((index, completion));
+        }
+    }
+}
+
+impl BlockDevice for Twice {
+    fn info(&self) -> &DeviceInfo {
+        self.below.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.below.claims()
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.below.flush()
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        let done = self.below.submit(requests).wait();
+        if !self.is_on.load(Ordering::Relaxed) {
+            return Ticket::ready(done);
+        }
+        Ticket::pending(done.len(), Vec::new(), Box::new(Doubled(done.into_iter().enumerate().collect())))
+    }
+}
+
 const LONG: usize = 3 << 20;
 
 fn filled() -> MemoryDevice {
@@ -118,6 +161,19 @@ fn read_all(device: &Arc<Careless>, page_cache: u64) -> Result<(), FsError> {
     long.read_many(8, &mut reads)?;
     assert!(pages.iter().all(|page| *page == [9; 4096]));
     fs.close()
+}
+
+#[test]
+fn answers_that_come_twice_are_an_error() {
+    let device = Arc::new(Twice { below: filled(), is_on: AtomicBool::new(false) });
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let long = fs.open_file("/long").unwrap();
+    assert_eq!(long.read_at(&mut [0; 4096], (LONG - 4096) as u64).unwrap(), 4096);
+    device.is_on.store(true, Ordering::Relaxed);
+    let mut pages = vec![[0; 4096]; 100];
+    let mut reads: Vec<_> = pages.iter_mut().zip(0..).map(|(page, n)| ReadSlice::new(n * 8192, page)).collect();
+    let error = long.read_many(8, &mut reads).unwrap_err().to_string();
+    assert!(error.contains("gave back other buffers"), "{error}");
 }
 
 #[test]

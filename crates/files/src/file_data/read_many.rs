@@ -52,6 +52,7 @@ struct Wanted {
     block: u64,
     addr: u64,
     blocks: u64,
+    is_back: bool,
 }
 
 /// A read that has begun.
@@ -157,7 +158,13 @@ impl<'c> Reader<'c, '_, '_> {
             }
             for done in (0..run.len).step_by(LONGEST as usize) {
                 let addr = u64::from(run.addr.offset(done as u32).0);
-                wanted.push(Wanted { read: index, block: block + done, addr, blocks: (run.len - done).min(LONGEST) });
+                wanted.push(Wanted {
+                    read: index,
+                    block: block + done,
+                    addr,
+                    blocks: (run.len - done).min(LONGEST),
+                    is_back: false,
+                });
             }
             Ok(())
         })?;
@@ -176,7 +183,7 @@ impl<'c> Reader<'c, '_, '_> {
             self.queue.submit();
             self.hand_out();
             if self.collect()? == 0 {
-                if let Some(missing) = self.wanted.iter().find(|wanted| self.begun[wanted.read].left > 0) {
+                if let Some(missing) = self.wanted.iter().find(|wanted| !wanted.is_back) {
                     return Err(lost(missing.addr, missing.blocks));
                 }
                 self.wanted.clear();
@@ -216,7 +223,12 @@ impl<'c> Reader<'c, '_, '_> {
     /// Waits for one request, and takes all that are back by then; how many.
     fn collect(&mut self) -> Result<usize, FsError> {
         while let Some(completion) = self.queue.next_completion() {
-            let blocks = self.wanted.get(completion.request.tag as usize).map_or(0, |piece| piece.blocks);
+            // One that nobody waits for has no blocks: a device of somebody's own may hand it back twice.
+            let piece = self.wanted.get_mut(completion.request.tag as usize).filter(|piece| !piece.is_back);
+            let blocks = piece.map_or(0, |piece| {
+                piece.is_back = true;
+                piece.blocks
+            });
             let completion = completion.checked(blocks);
             completion.result?;
             self.back.push(completion.request);
