@@ -9,7 +9,7 @@
 //! that is not taken puts the directory back on a list.
 
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, Mutex, PerCore};
+use f2fs_sync::{Arc, Mutex, PerCore, protocol_never, protocol_step};
 use f2fs_volume::{Op, Volume};
 
 use crate::FsError;
@@ -47,11 +47,13 @@ impl DirtyDirectories {
         let mut result = Ok(true);
         for inode in self.take() {
             let Some(directory) = &inode.directory else { continue };
-            directory.queued.store(false, Ordering::SeqCst);
+            protocol_step!("directory_queued_until_written", directory.queued.store(false, Ordering::SeqCst));
             if let Ok(true) = result {
                 result = volume.begin().map_err(FsError::from).and_then(|op| directory.write_ahead(&op));
             }
-            if !matches!(result, Ok(true)) || directory.has_changed_blocks() {
+            let again = !matches!(result, Ok(true)) || directory.has_changed_blocks();
+            protocol_never!("directory_queued_until_written", directory.queued.store(false, Ordering::SeqCst));
+            if again {
                 self.add(&inode);
             }
         }

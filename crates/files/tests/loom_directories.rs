@@ -13,19 +13,22 @@
 //! mutant: page_freed_and_not_dead, killed by: the_last_name_of_a_block_goes_while_another_comes
 //! mutant: page_taken_at_first_sight, killed by: a_block_is_read_while_its_last_name_goes
 //! mutant: directory_drops_pages_in_use, killed by: a_name_comes_while_blocks_leave_memory
+//! mutant: directory_queued_until_written, killed by: a_name_comes_while_its_directory_is_written_ahead
 //! ```
 #![cfg(loom)]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod loom_common;
 
+use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 
 use f2fs_files::{FileSystem, FsError, RenameMode};
 use f2fs_format::hash::dentry_hash;
 use f2fs_sync::{Arc, model};
+use f2fs_volume::VolumeOptions;
 use f2fs_volume::models::Image;
-use loom_common::{Small, image, names};
+use loom_common::{Small, image, names, options};
 
 /// Names so long that eight of them fill an inode, or with another one a block up to 4 slots.
 fn filler(number: u32) -> String {
@@ -306,4 +309,31 @@ fn names_change_beside_a_checkpoint() {
             assert_names(small, 8, &[1]);
         },
     );
+}
+
+/// The next checkpoint has the name, though its directory's other changes were just written ahead of the one before.
+#[test]
+fn a_name_comes_while_its_directory_is_written_ahead() {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    // As many names as an inode has no room for.
+    let directory = || IMAGE.get_or_init(|| filled(9));
+    directory();
+    let setup = move || {
+        let device = directory().device();
+        // Blocks of directories are written ahead however few they are.
+        let volume = VolumeOptions::new().lanes(1).threads(1).node_cache(NonZeroUsize::MIN).nodes_left_to_freeze(0);
+        let fs = Arc::new(FileSystem::open(device.clone(), options().volume(volume)).unwrap());
+        fs.link("/a", "/d/before").unwrap();
+        Small { device, fs }
+    };
+    model::large("a_name_comes_while_its_directory_is_written_ahead", 1, setup, |small| {
+        let fs = Arc::clone(&small.fs);
+        let thread = model::spawn(move || fs.link("/a", "/d/beside").unwrap());
+        small.fs.checkpoint().unwrap();
+        thread.join().unwrap();
+        model::judge();
+        small.fs.checkpoint().unwrap();
+        let crashed = Small::on(Arc::new(small.device.snapshot()));
+        assert!(names(&crashed.fs, "/d").contains(&"beside".to_owned()), "a name that a checkpoint promised is gone");
+    });
 }
