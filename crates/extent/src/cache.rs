@@ -51,7 +51,7 @@
 use std::fmt;
 
 use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use f2fs_sync::{Arc, Budget, OnceLock, PerCore, protocol_never};
+use f2fs_sync::{Arc, Budget, OnceLock, PerCore, protocol_never, protocol_value};
 
 /// Blocks in a line, the unit of the directory.
 #[cfg(not(loom))]
@@ -181,11 +181,13 @@ impl AddressCache {
     #[must_use]
     pub fn run(&self, first: u64, last: u64) -> Option<CachedRun> {
         let mut cells = self.cells(first)?.iter();
-        let addr = cells.next()?.load(Ordering::Acquire).checked_sub(1)?;
+        let acquire = protocol_value!("cache_found_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        let addr = cells.next()?.load(acquire).checked_sub(1)?;
         let step = u32::from(addr != 0);
         let (mut len, mut next) = (1, addr.wrapping_add(step).wrapping_add(1));
         let most = last.saturating_sub(first).saturating_add(1);
-        while len < most && next != UNKNOWN && cells.next().is_some_and(|cell| cell.load(Ordering::Acquire) == next) {
+        let acquire = protocol_value!("cache_neighbour_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        while len < most && next != UNKNOWN && cells.next().is_some_and(|cell| cell.load(acquire) == next) {
             next = next.wrapping_add(step);
             len += 1;
         }
@@ -203,7 +205,8 @@ impl AddressCache {
                 cells = found;
             }
             if let Some((cell, rest)) = cells.split_first() {
-                cell.store(addr.wrapping_add(1), Ordering::Release);
+                let release = protocol_value!("cache_filled_relaxed", Ordering::Release, Ordering::Relaxed);
+                cell.store(addr.wrapping_add(1), release);
                 cells = rest;
             }
         }

@@ -3,10 +3,14 @@
 //!
 //! ```text
 //! mutant: cache_fills_a_chunk_of_its_own, killed by: two_fills_meet_in_one_chunk
+//! mutant: cache_filled_relaxed, killed by: who_finds_an_address_finds_its_block
+//! mutant: cache_found_relaxed, killed by: who_finds_an_address_finds_its_block
+//! mutant: cache_neighbour_relaxed, killed by: who_finds_an_address_finds_its_block
 //! ```
 #![cfg(loom)]
 
 use f2fs_extent::{AddressCache, CacheBudget, CachedRun};
+use f2fs_sync::atomic::{AtomicU32, Ordering};
 use f2fs_sync::model::bounded;
 use f2fs_sync::{Arc, thread};
 
@@ -29,5 +33,44 @@ fn two_fills_meet_in_one_chunk() {
         assert_eq!(budget.left() + cache.bytes(), 1 << 20);
         drop(cache);
         assert_eq!(budget.left(), 1 << 20);
+    });
+}
+
+/// Who filled the cells had seen what was written to the blocks; who finds the addresses there sees it, too. The blocks
+/// themselves order nothing, as memory of a device need not.
+#[test]
+fn who_finds_an_address_finds_its_block() {
+    bounded("who_finds_an_address_finds_its_block", 3, || {
+        let cache = Arc::new(AddressCache::new(Arc::new(CacheBudget::new(1 << 20))));
+        // The chunk is there: only the cells hand anything on.
+        cache.fill(1, [7].into_iter());
+        let blocks = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        let (other, device) = (Arc::clone(&cache), Arc::clone(&blocks));
+        let filler = thread::spawn(move || {
+            device[1].store(1, Ordering::Relaxed);
+            other.fill(1, [41].into_iter());
+            device[0].store(1, Ordering::Relaxed);
+            other.fill(0, [40].into_iter());
+        });
+        let found = cache.run(0, 0).map_or(0, |run| run.len);
+        assert!(found == 0 || blocks[0].load(Ordering::Relaxed) == 1, "the first block");
+        if let Some(CachedRun { addr: 41, .. }) = cache.run(1, 1) {
+            assert_eq!(blocks[1].load(Ordering::Relaxed), 1, "a block that was found first");
+        }
+        filler.join().unwrap();
+    });
+    bounded("who_finds_an_address_finds_its_block", 3, || {
+        let cache = Arc::new(AddressCache::new(Arc::new(CacheBudget::new(1 << 20))));
+        cache.fill(0, [40].into_iter());
+        let block = Arc::new(AtomicU32::new(0));
+        let (other, device) = (Arc::clone(&cache), Arc::clone(&block));
+        let filler = thread::spawn(move || {
+            device.store(1, Ordering::Relaxed);
+            other.fill(1, [41].into_iter());
+        });
+        if cache.run(0, 1).is_some_and(|run| run.len == 2) {
+            assert_eq!(block.load(Ordering::Relaxed), 1, "the block behind the first");
+        }
+        filler.join().unwrap();
     });
 }
