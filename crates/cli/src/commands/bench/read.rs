@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use comfy_table::{CellAlignment, Table, presets};
 use f2fs::RangeLock;
@@ -16,7 +17,7 @@ use crate::error::CliError;
 use crate::progress;
 use crate::size::human;
 
-pub(crate) fn run(args: &ReadArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &ReadArgs, begun: &AtomicBool) -> Result<(), CliError> {
     let target = Target::new(&args.target())?;
     let described = target.describe()?;
     let setting = Setting {
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), CliError> {
         Sharing::Private => format!("{pattern} reads of a file each, {} together", human(args.file_size.0)),
     };
     let about = [("device", &*described), ("reads", &*what)];
-    let mut output = Output::new(&args.output, &about, Measured::COLUMNS)?;
+    let mut output = Output::new(&args.output, &about, Measured::COLUMNS, begun)?;
 
     let most = args.threads.threads.iter().copied().max().map_or(1, usize::from);
     let files = Files { count: if sharing == Sharing::Shared { 1 } else { most }, bytes: args.file_size.0 };
@@ -59,7 +60,8 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), CliError> {
         }
     }
     bar.finish_and_clear();
-    output.charts(&charts(&format!("{what}, depth {depth}, {described}"), output.machine.processors, &all))?;
+    let processors = output.machine.processors;
+    output.charts(&charts(&format!("{what}, depth {depth}, {described}"), processors, &all))?;
 
     let mut out = std::io::stdout().lock();
     if args.output.json {
