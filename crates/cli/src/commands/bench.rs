@@ -32,6 +32,9 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
         BenchCommand::Read(args) => (&args.image, &args.output),
         BenchCommand::Varmail(args) => (&args.image, &args.output),
     };
+    if image.is_none() && (medium::pmem() || medium::without_journal() || !medium::others().is_empty()) {
+        return Err(CliError::usage("--device, --pmem and --without-journal are for an image, and none is measured"));
+    }
     expect_apart(image.as_deref(), output)?;
     // What is made in a directory that is measured.
     let made = match command {
