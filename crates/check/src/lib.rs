@@ -190,17 +190,29 @@ fn judge(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRe
     if options.threads == Some(0) {
         return run(device, options);
     }
-    let threads = options.threads.unwrap_or(0).min(MOST_THREADS);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|index| format!("f2fs-check-{index}"))
-        .build()
-        .map_err(|error| {
-            let found = std::thread::available_parallelism().map_or(1, usize::from);
-            let threads = if threads == 0 { found } else { threads };
-            CheckError::Threads { threads, reason: error.to_string() }
-        })?;
-    pool.install(|| run(device, options))
+    let wanted = match options.threads.unwrap_or(0) {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads.min(MOST_THREADS),
+    };
+    let mut threads = wanted;
+    // Without more threads fewer do it, in the end the caller's alone.
+    while threads > 0 {
+        if let Ok(pool) = pool(threads).build() {
+            return pool.install(|| run(device, options));
+        }
+        threads /= 2;
+    }
+    if rayon::current_thread_index().is_some() {
+        return run(device, options);
+    }
+    let alone = pool(1).use_current_thread().build();
+    let failed =
+        |error: rayon::ThreadPoolBuildError| CheckError::Threads { threads: wanted, reason: error.to_string() };
+    alone.map_err(failed)?.install(|| run(device, options))
+}
+
+fn pool(threads: usize) -> rayon::ThreadPoolBuilder {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("f2fs-check-{index}"))
 }
 
 fn run(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckReport, CheckError> {

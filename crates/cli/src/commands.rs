@@ -73,13 +73,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
 
 /// A page cache that the memory cannot hold would end with the process being killed, with what was not written.
 fn expect_memory_for(page_cache: u64) -> Result<(), CliError> {
-    let system = rustix::system::sysinfo();
-    let memory = (system.totalram as u64).saturating_mul(system.mem_unit.into());
+    let memory = memory();
     if page_cache <= memory {
         return Ok(());
     }
     let (wanted, memory) = (human(page_cache), human(memory));
     Err(CliError::usage(format_args!("--page-cache: {wanted} is more than the memory of this machine, {memory}")))
+}
+
+/// The memory of this machine, in bytes.
+fn memory() -> u64 {
+    let system = rustix::system::sysinfo();
+    (system.totalram as u64).saturating_mul(system.mem_unit.into())
 }
 
 /// Whether `--journal` means something to a command. Elsewhere it is an error: who gives it expects that it is used.

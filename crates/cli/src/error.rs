@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use f2fs_workload::shell::Quoted;
 
@@ -79,6 +80,29 @@ pub(crate) fn say(message: impl fmt::Display) {
     system_log::tell(&message);
 }
 
+/// The most failures of single paths that one run of the command says: a damaged directory may have one for each of
+/// its entries.
+const MOST_SAID: u64 = 1000;
+
+/// Failures of single paths until now.
+static NOTED: AtomicU64 = AtomicU64::new(0);
+
+/// Says a failure of one of many paths, or only counts it when there were too many before.
+pub(crate) fn say_one_of_many(message: impl fmt::Display) {
+    if NOTED.fetch_add(1, Ordering::Relaxed) < MOST_SAID {
+        say(message);
+    }
+}
+
+/// Says how many failures were not said.
+pub(crate) fn say_left_out() {
+    let left_out = NOTED.load(Ordering::Relaxed).saturating_sub(MOST_SAID);
+    if left_out > 0 {
+        let messages = if left_out == 1 { "message was" } else { "messages were" };
+        say(format_args!("{left_out} more {messages} left out"));
+    }
+}
+
 /// Failures of several paths: all paths are tried, each failure is reported, and the command fails in the end.
 #[derive(Debug, Default)]
 pub(crate) struct Failures(Option<CliError>);
@@ -88,7 +112,9 @@ impl Failures {
     pub(crate) fn note(&mut self, result: Result<(), CliError>) -> Result<(), CliError> {
         match result {
             Err(error) if matches!(error.end, End::Failed | End::Said) && !interrupt::is_stopping() => {
-                error.report();
+                if error.end == End::Failed {
+                    say_one_of_many(&error);
+                }
                 self.0 = Some(CliError::said());
                 Ok(())
             }

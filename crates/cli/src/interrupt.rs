@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 use crate::error::CliError;
@@ -62,6 +62,12 @@ fn ignored() -> u64 {
 /// From now on a first signal ends nothing by itself: the next [`guarded`] or [`until_stopped`] hears of it.
 pub(crate) fn listen() {
     LazyLock::force(&SIGNAL);
+}
+
+/// From now on a write beyond the largest file that is allowed (`ulimit -f`) fails with an error, in place of ending the
+/// process. Programs that are started get the signal as it was.
+pub(crate) fn survive_large_files() {
+    let _ = flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
 /// Does `work`. If a signal comes before its end, `stop` is called, and returns the state in which things are left;

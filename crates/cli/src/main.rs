@@ -38,7 +38,12 @@ use error::CliError;
 fn main() -> ExitCode {
     let Some(args) = as_helper(env::args_os().collect()) else { return ExitCode::SUCCESS };
     match Arguments::try_parse_from(args) {
-        Ok(arguments) => commands::run(&arguments),
+        Ok(arguments) => {
+            interrupt::survive_large_files();
+            let done = commands::run(&arguments);
+            error::say_left_out();
+            done
+        }
         Err(answer) => say_answer(&answer),
     }
     .unwrap_or_else(|error| ExitCode::from(&error))

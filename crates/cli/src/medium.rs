@@ -71,6 +71,11 @@ pub(crate) fn others() -> &'static [PathBuf] {
     &choice().others
 }
 
+/// `--pmem`.
+pub(crate) fn pmem() -> bool {
+    choice().pmem
+}
+
 /// `--page-cache`, in bytes.
 pub(crate) fn page_cache() -> u64 {
     page_cache_or(0)
@@ -148,6 +153,9 @@ pub(crate) fn open_plain(image: &Path, read_only: bool, how: OpenOptions) -> Res
 
 /// Makes a file of so many bytes, and opens it.
 pub(crate) fn create(image: &Path, bytes: u64) -> Result<Arc<dyn BlockDevice>, CliError> {
+    if image.is_symlink() && image.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        return Err(CliError::at(image, "is a symbolic link, and what it leads to is missing"));
+    }
     if !is_mapped(image) {
         let device = UringDevice::create(image, bytes, OpenOptions::new()).map_err(|error| cannot_open(&error))?;
         return Ok(device);

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Place, fail, ok};
+use common::{Place, command, fail, formatted, ok};
 use serde_json::Value;
 
 const COLUMNS: &str =
@@ -125,8 +125,17 @@ fn fxmark_keeps_what_is_on_an_image() {
     fs::write(&image, b"a letter").unwrap();
     fail(&mut on([""; 4]), 1, "--force");
     assert_eq!(fs::read(&image).unwrap(), b"a letter");
-    // Nor is a directory.
-    fail(fxmark(["--force"]).arg("--image").arg(place.dir()), 1, "neither a file nor a block device");
+    // What it is comes before what it holds.
+    let pipe = place.path("pipe");
+    ok(Command::new("mkfifo").arg(&pipe));
+    for nothing in [place.dir(), Path::new("/dev/null"), &pipe] {
+        fail(fxmark(["--force"]).arg("--image").arg(nothing), 1, "neither a file nor a block device");
+        fail(fxmark([]).arg("--image").arg(nothing), 1, "neither a file nor a block device");
+    }
+    let link = place.path("link");
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    fail(fxmark(["--size", "64M"]).arg("--image").arg(&link), 1, "is a symbolic link, and what it leads to is missing");
+    fail(command(["format", "--size", "64M"]).arg(&link), 1, "is a symbolic link, and what it leads to is missing");
 }
 
 #[test]
@@ -150,7 +159,7 @@ fn fxmark_in_a_directory_and_on_a_volume_that_is_there() {
         command.args(args).arg("--image").arg(&image);
         command
     };
-    fail(&mut on(["--policy", "clue,sharded"]), 1, "--formatted is for one measurement");
+    fail(&mut on(["--policy", "clue,sharded"]), 2, "--formatted is for one measurement");
     ok(&mut on(["--policy", "sharded"]));
     f2fs_oracle::assert_clean(&image);
     let mut inspect = Command::new(env!("CARGO_BIN_EXE_f2fs"));
@@ -176,4 +185,63 @@ fn fxmark_says_what_is_wrong() {
     let nowhere = place.path("none/out.csv");
     fail(fxmark(["--memory", "64M", "--csv"]).arg(&nowhere), 1, "none/out.csv");
     fail(fxmark(["--memory", "64M", "--svg"]).arg(&nowhere), 1, "none/out.csv");
+}
+
+#[test]
+fn results_take_the_place_of_a_file_when_there_are_any() {
+    let place = Place::new();
+    let (csv, svg) = (place.path("old.csv"), place.path("old.svg"));
+    let output = |mut command: Command| {
+        command.arg("--csv").arg(&csv).arg("--svg").arg(&svg);
+        command
+    };
+    let fails = || {
+        // The warm-up fails.
+        let small = fxmark(["--memory", "64M", "--free-nids", "0", "--workload", "mwcl", "--threads", "1"]);
+        fail(&mut output(small), 1, "mwcl, kernel-scan, 1 threads");
+        let mut varmail = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+        varmail.args(["bench", "varmail", "--seconds", "1", "--directory"]).arg(place.path("none"));
+        fail(&mut output(varmail), 1, "none");
+    };
+    fails();
+    assert_eq!(fs::read_dir(place.dir()).unwrap().count(), 0, "nothing is made");
+    fs::write(&csv, "old").unwrap();
+    fs::write(&svg, "old").unwrap();
+    fails();
+    assert!([&csv, &svg].iter().all(|path| fs::read_to_string(path).unwrap() == "old"));
+    ok(&mut output(fxmark(["--memory", "256M", "--workload", "mwcl", "--threads", "1"])));
+    assert_eq!(measurements(&csv).len(), 3);
+    assert!(fs::read_to_string(&svg).unwrap().starts_with("<svg"));
+    assert_eq!(fs::read_dir(place.dir()).unwrap().count(), 2, "nothing is left beside them");
+}
+
+#[test]
+fn results_do_not_overwrite_a_volume() {
+    let place = Place::new();
+    let image = formatted(&place);
+    let before = fs::read(&image).unwrap();
+    let image_to_calibrate = place.path("other");
+    for option in ["--csv", "--svg"] {
+        fail(fxmark(["--memory", "64M", option]).arg(&image), 1, "holds an F2FS volume");
+    }
+    for option in ["--store", "--text", "--svg"] {
+        let mut calibrate = command(["calibrate", "--size", "16M"]);
+        fail(calibrate.arg(&image_to_calibrate).arg(option).arg(&image), 1, "holds an F2FS volume");
+    }
+    assert!(fs::read(&image).unwrap() == before && !image_to_calibrate.exists());
+}
+
+#[test]
+fn results_go_to_devices_and_pipes_as_well() {
+    let place = Place::new();
+    let bench = || fxmark(["--memory", "256M", "--workload", "mwcl", "--threads", "1", "--csv", "/dev/stdout"]);
+    let piped = ok(&mut bench());
+    assert!(piped.contains("# cpu: ") && piped.contains(COLUMNS) && piped.contains("ops/s"), "{piped}");
+    // The table is behind the lines, and not over them.
+    let both = place.path("both");
+    ok(bench().stdout(fs::File::create(&both).unwrap()));
+    let text = fs::read_to_string(&both).unwrap();
+    assert!(text.starts_with("# cpu: ") && text.contains("\nmwcl,sharded,1,200,") && text.contains("ops/s"), "{text}");
+    let null = ["--csv", "/dev/null", "--svg", "/dev/null"];
+    ok(fxmark(["--memory", "256M", "--workload", "mwcl", "--threads", "1"]).args(null));
 }

@@ -189,3 +189,23 @@ fn a_large_file_that_the_host_has_no_room_for_is_not_there() {
     assert_eq!((done.code, &*done.out), (0, "1\n"), "{}", done.err);
     assert!(done.err.contains(reason(&full)), "{}", done.err);
 }
+
+/// The signal that a limit on the size of files comes with does not end the command.
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error() {
+    let place = Place::new();
+    let image = formatted(&place);
+    fs::write(place.path("f"), vec![7; 3 << 20]).unwrap();
+    put(&image, &place.path("f"), "/f");
+    let limited = |args: &str| {
+        let mut shell = Command::new("bash");
+        shell.arg("-c").arg(format!("ulimit -f 1024; exec \"$0\" {args}"));
+        let output = run(shell.arg(env!("CARGO_BIN_EXE_f2fs")).current_dir(place.dir()).stdin(Stdio::null()));
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for args in ["get disk.img /f out", "format new.img --size 64M", "put disk.img f /g"] {
+        let (code, said) = limited(args);
+        assert!(code == Some(1) && said.contains("File too large"), "{args}: {code:?} {said}");
+    }
+    assert_eq!(ok(command(["check"]).arg(&image)), "");
+}

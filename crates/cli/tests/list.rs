@@ -127,3 +127,31 @@ fn a_name_that_none_can_have_hides_no_other() {
         assert_eq!(said.matches("an invalid name").count(), 1, "{said}");
     }
 }
+
+/// A directory of damaged entries is not a flood of messages, whichever command meets them.
+#[test]
+fn of_many_failures_a_thousand_are_said() {
+    let place = Place::new();
+    let image = formatted(&place);
+    let tree = place.path("tree");
+    std::fs::create_dir(&tree).unwrap();
+    for number in 0..1100 {
+        std::fs::write(tree.join(format!("AAAevil{number}")), "").unwrap();
+    }
+    ok(command(["put", "-r"]).arg(&image).arg(&tree).arg("/tree"));
+    rename_by_hand(&image, b"AAAevil", b"../evil");
+    let out = place.path("out");
+    for args in [&["ls", "-R", "I"][..], &["manifest", "I"], &["get", "-r", "I", "/tree", "out"]] {
+        let args = args.iter().map(|arg| match *arg {
+            "I" => image.as_os_str(),
+            "out" => out.as_os_str(),
+            other => other.as_ref(),
+        });
+        let output = run(&mut command(args));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(said.matches("an invalid name").count(), 1000);
+        assert!(said.contains("f2fs: 100 more messages were left out\n"), "{said}");
+        assert!(said.lines().count() <= 1002, "{}", said.lines().count());
+    }
+}

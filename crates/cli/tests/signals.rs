@@ -257,14 +257,28 @@ fn what_only_measures_or_reads_says_so() {
     let place = Place::new();
     let measured = place.path("measured.img");
     let csv = place.path("lines.csv");
-    let mut bench = command(["bench", "fxmark", "--workload", "mwcl", "--files", "50000000", "--image"]);
-    let child = start(bench.arg(&measured).args(["--size", "1G", "--csv"]).arg(&csv));
-    wait("no handler", || catches(&child));
-    wait("no CSV", || csv.exists());
-    signal(&child, "INT");
-    let output = end(child);
-    interrupted(&output, 130, "measured.img is of no use except for measuring");
-    interrupted(&output, 130, "lines.csv has the measurements made");
+    // Measurements of a moment, and one that lasts.
+    for (files, has_some) in [("5000", true), ("50000000", false)] {
+        let policies = vec!["sharded"; 2000].join(",");
+        let mut bench = command(["bench", "fxmark", "--workload", "mwcl", "--files", files, "--policy", &policies]);
+        bench.args(["--threads", "1", "--image"]).arg(&measured);
+        let child = start(bench.args(["--force", "--size", "1G", "--csv"]).arg(&csv));
+        wait("no handler", || catches(&child));
+        wait("no image", || measured.exists());
+        if has_some {
+            wait("no CSV", || csv.exists());
+        }
+        signal(&child, "INT");
+        let output = end(child);
+        interrupted(&output, 130, "measured.img is of no use except for measuring");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.contains("lines.csv has the measurements made"), has_some, "{said}");
+        assert_eq!(csv.exists(), has_some);
+        if has_some {
+            assert!(fs::read_to_string(&csv).unwrap().contains("\nmwcl,sharded,1,5000,"));
+            fs::remove_file(&csv).unwrap();
+        }
+    }
 
     let directory = place.path("measured");
     fs::create_dir(&directory).unwrap();

@@ -40,7 +40,7 @@ const ENOUGH: [&str; 27] = [
 ];
 
 /// Command lines that are wrong whatever the image holds, and a word of the message.
-const WRONG: [(&str, &str); 72] = [
+const WRONG: [(&str, &str); 84] = [
     ("", "Usage"),
     ("nothing", "nothing"),
     ("--page-cache 100T ls I", "the memory of this machine"),
@@ -113,6 +113,18 @@ const WRONG: [(&str, &str); 72] = [
     ("put -j 0 I a /b", "at least 1"),
     ("rm I -x", "-- -x"),
     ("get -j x I /a b", "at least 1"),
+    ("bench fxmark --memory 64M --device I", "none is measured"),
+    ("bench fxmark --memory 64M --pmem", "none is measured"),
+    ("bench fxmark --memory 64M --without-journal", "none is measured"),
+    ("bench fxmark --image I -f --formatted --policy clue --workload mwul --threads 1,2", "--formatted is for one"),
+    ("bench read --depth 65535 --reads 4000000000 --threads 4096", "more than half of the memory"),
+    ("bench fxmark --image I -f --csv I", "is what is measured"),
+    ("bench fxmark --image d -f --device I --svg I", "is what is measured"),
+    ("bench read I -f --svg I", "is what is measured"),
+    ("bench varmail --image I -f --csv ./I.csv --svg I.csv", "are both"),
+    ("format I --size 64M -f -R 4294967295:0", "no number of a user"),
+    ("mount I . -o uid=4294967295", "no number of a user"),
+    ("mount I . -o commit=99999999999999999999", "too large"),
 ];
 
 #[test]

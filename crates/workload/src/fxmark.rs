@@ -69,6 +69,7 @@ mod work;
 
 pub use directory::run_in_directory;
 pub use error::FxmarkError;
+pub(crate) use line::StartLine;
 pub use measured::{Fill, Measured};
 pub use observer::Observer;
 pub use run::{run, run_formatted, run_journaled};

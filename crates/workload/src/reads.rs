@@ -25,8 +25,8 @@
 //! data is read from the device each time. Every block carries its number, which is compared.
 //!
 //! At depth 1 a thread calls [`File::read_at`](f2fs::File::read_at), as fio's psync engine calls `pread`. At a depth of
-//! `n` it hands [`File::read_many`](f2fs::File::read_many) `8 n` reads at a time, of which `n` are on the device. Of
-//! these nobody sees the single read; an eighth of the call counts as its latency, which is the mean by Little's law.
+//! `n` it hands [`File::read_many`](f2fs::File::read_many) `64 n` reads at a time, of which `n` are on the device. Of
+//! these nobody sees the single read; a sixty-fourth of the call counts as its latency, which is the mean by Little's law.
 //!
 //! The share of time in locks is the time that threads waited for ranges of the files
 //! ([`File::lock_waits`](f2fs::File::lock_waits)), by the time of all threads together. Spinning inside of a lock is

@@ -21,7 +21,7 @@ use anyhow::{Context, bail};
 
 use self::diary::{Diary, Line};
 use self::plan::Total;
-use crate::{Result, process, tools};
+use crate::{Result, Usage, process, tools};
 
 /// All targets.
 const TARGETS: [&str; 13] = [
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         None => TARGETS.to_vec(),
         Some(name) => match TARGETS.iter().find(|target| *target == name) {
             Some(target) => vec![target],
-            None => bail!("there is no target {name}; the targets are {}", TARGETS.join(", ")),
+            None => bail!(Usage(format!("there is no target {name}; the targets are {}", TARGETS.join(", ")))),
         },
     };
     tools::require(tools::FOR_FUZZ)?;

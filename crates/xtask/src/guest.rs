@@ -57,7 +57,7 @@ use self::kernel::Kernel;
 use self::machine::Guest;
 pub(crate) use self::machine::GuestOutput;
 use self::programs::Programs;
-use crate::{Result, process, tools};
+use crate::{Result, Usage, process, tools};
 
 /// Options of `cargo xtask guest`.
 #[derive(Debug, Default, clap::Args)]
@@ -361,7 +361,8 @@ const MEASUREMENTS: [&str; 1] = ["depth-one"];
 fn choose(names: &[String], quick: bool) -> Result<Vec<Test>> {
     let all = || TESTS.iter().chain(&BY_HAND);
     if let Some(unknown) = names.iter().find(|name| !all().any(|test| test.0 == name.as_str())) {
-        bail!("there is no guest test {unknown}; `cargo xtask guest --list` lists them");
+        let what = format!("there is no guest test {unknown}; `cargo xtask guest --list` lists them");
+        bail!(Usage(what));
     }
     if names.is_empty() {
         return Ok(TESTS.into_iter().filter(|test| !quick || !MEASUREMENTS.contains(&test.0)).collect());

@@ -19,12 +19,26 @@ mod shuttle;
 mod test;
 mod tools;
 
+use std::error::Error;
+use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 /// The result of a chore: an error is printed with its causes, and the process exits 1.
 type Result<T> = anyhow::Result<T>;
+
+/// The command line names something that is not there: the process exits 2, as where the parser refuses it.
+#[derive(Debug)]
+struct Usage(String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Usage {}
 
 #[derive(Debug, Parser)]
 #[command(
@@ -82,7 +96,7 @@ fn main() -> ExitCode {
             // An error that `main` returns is printed with a backtrace of this program, which says nothing of what
             // failed.
             eprintln!("error: {error:#}");
-            ExitCode::FAILURE
+            if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -115,4 +129,19 @@ impl Command {
 /// If there is no such chore or option, or the chore fails.
 fn chore(words: &[&str]) -> Result<()> {
     Args::try_parse_from(["xtask"].iter().chain(words))?.command.run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_a_wrong_command_line() {
+        for words in
+            [&["loom", "-p", "nosuch"][..], &["shuttle", "-p", "nosuch"], &["guest", "nosuch"], &["fuzz", "nosuch"]]
+        {
+            let error = chore(words).expect_err("there is none");
+            assert!(error.is::<Usage>() && error.to_string().contains("nosuch"), "{words:?}: {error:#}");
+        }
+    }
 }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::ValueEnum;
 
-use crate::{Result, process, tools};
+use crate::{Result, Usage, process, tools};
 
 /// Options of `cargo xtask mount`.
 #[derive(Debug, clap::Args)]
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.xfstests {
         Some(suite) if wanted(Judge::Xfstests) => xfstests::run(&bench, suite, args.quick, &args.only)?,
         None if args.judge == Some(Judge::Xfstests) => {
-            bail!("name the directory in which xfstests was built: --xfstests DIR");
+            bail!(Usage("name the directory in which xfstests was built: --xfstests DIR".to_owned()));
         }
         _ => {}
     }

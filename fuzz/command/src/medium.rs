@@ -54,6 +54,10 @@ pub(crate) fn others() -> &'static [PathBuf] {
     &[]
 }
 
+pub(crate) fn pmem() -> bool {
+    false
+}
+
 pub(crate) fn journal_path() -> Option<&'static Path> {
     None
 }

@@ -108,6 +108,20 @@ impl Repair {
     }
 }
 
+impl Repair {
+    /// How many of the [`blocks`](Repair::blocks) have their new content on `device`: of a repair that failed half-way.
+    ///
+    /// # Errors
+    /// Errors of reading the device.
+    pub fn applied_blocks(&self, device: &dyn BlockDevice) -> Result<usize, DeviceError> {
+        let mut applied = 0;
+        for (block, new) in &self.changes {
+            applied += usize::from(device.read(*block, 1)?.as_bytes() == &new[..]);
+        }
+        Ok(applied)
+    }
+}
+
 /// The sum of a block's content.
 fn sum(content: &[u8]) -> u32 {
     let backwards: Vec<u8> = content.iter().rev().copied().collect();

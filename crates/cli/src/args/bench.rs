@@ -16,6 +16,9 @@ pub(crate) enum BenchCommand {
     ///
     /// The workloads are FxMark's. They run in this process, on a device in memory or on an image. With --journal files
     /// are synced into that journal; it has to be empty, or its content is lost by --force.
+    ///
+    /// The first measurement is done twice, and the first result thrown away: until then the process has no memory that
+    /// the others find there. With --formatted there is no such warm-up.
     #[command(after_help = "\
 Examples:
   f2fs bench fxmark --memory 8G --workload mwul,mwum --threads 1,2,4
@@ -215,7 +218,8 @@ pub(crate) struct ReadArgs {
     /// Whether threads share a file.
     #[arg(long, value_enum, default_value = "shared")]
     pub(crate) file: SharingArg,
-    /// Number of reads that a thread has in flight.
+    /// Number of reads that a thread has in flight. It takes memory for 64 times as many blocks, or for all its reads if
+    /// these are fewer: of all threads together at most half of the machine's.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) depth: u16,
     #[command(flatten)]

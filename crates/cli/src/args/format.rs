@@ -81,10 +81,17 @@ fn percentage(text: &str) -> Result<f64, String> {
     }
 }
 
+/// What system calls take for "no user" and "no group".
+pub(super) const NOBODYS: &str = "4294967295 is no number of a user or group";
+
 /// Two numbers, as of `id -u` and `id -g`.
 fn owner(text: &str) -> Result<(u32, u32), String> {
     let numbers = text.split_once(':').and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
-    numbers.ok_or_else(|| "two numbers with a colon between them are needed, as in 1000:1000".to_owned())
+    match numbers {
+        Some((u32::MAX, _) | (_, u32::MAX)) => Err(NOBODYS.to_owned()),
+        Some(numbers) => Ok(numbers),
+        None => Err("two numbers with a colon between them are needed, as in 1000:1000".to_owned()),
+    }
 }
 
 /// A feature that a new volume can have.

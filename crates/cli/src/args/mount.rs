@@ -1,10 +1,13 @@
 //! The arguments of `mount` and `umount`.
 
+use std::num::IntErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use f2fs_fuse::{Cache, MountOptions};
+
+use super::format::NOBODYS;
 
 #[derive(Debug, Args)]
 pub(crate) struct MountArgs {
@@ -73,7 +76,14 @@ pub(crate) fn options(given: &[String], root: bool) -> Result<Asked, String> {
         let (name, value) = option.split_once('=').map_or((option.as_str(), None), |(name, value)| (name, Some(value)));
         let number = |base| {
             let value = value.ok_or_else(|| format!("-o {name} needs a number"))?;
-            u32::from_str_radix(value, base).map_err(|_| format!("-o {option}: not a number"))
+            u32::from_str_radix(value, base).map_err(|error| match error.kind() {
+                IntErrorKind::PosOverflow => format!("-o {option}: too large"),
+                _ => format!("-o {option}: not a number"),
+            })
+        };
+        let id = || match number(10)? {
+            u32::MAX => Err(format!("-o {option}: {NOBODYS}")),
+            id => Ok(id),
         };
         match (name, value) {
             ("ro", None) => options.read_only = true,
@@ -84,8 +94,8 @@ pub(crate) fn options(given: &[String], root: bool) -> Result<Asked, String> {
             ("suid", None) => options.set_id = true,
             ("nosuid", None) => options.set_id = false,
             ("noexec", None) => options.no_exec = true,
-            ("uid", _) => options.uid = Some(number(10)?),
-            ("gid", _) => options.gid = Some(number(10)?),
+            ("uid", _) => options.uid = Some(id()?),
+            ("gid", _) => options.gid = Some(id()?),
             ("umask", _) => match u16::try_from(number(8)?) {
                 Ok(umask @ 0..=0o777) => options.umask = Some(umask),
                 _ => return Err(format!("-o {option}: at most 777 is possible")),
@@ -133,5 +143,16 @@ mod tests {
         for wrong in ["bogus", "uid", "uid=x", "umask=1000", "umask=9", "cache=no", "threads=0", "commit", "commit=x"] {
             assert!(options(&list(wrong), true).unwrap_err().contains(wrong), "{wrong}");
         }
+        for (wrong, why) in [
+            ("commit=99999999999999999999", "too large"),
+            ("commit=-1", "not a number"),
+            ("uid=4294967295", "no number of a user"),
+            ("gid=4294967295", "no number of a user"),
+            ("gid=4294967296", "too large"),
+        ] {
+            let said = options(&list(wrong), true).unwrap_err();
+            assert!(said.contains(wrong) && said.contains(why), "{said}");
+        }
+        assert_eq!(options(&list("uid=4294967294"), true).unwrap().mount.uid, Some(u32::MAX - 1));
     }
 }

@@ -5,20 +5,20 @@ mod read;
 mod varmail;
 
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use f2fs::FormatOptions;
 use f2fs::device::{BlockDevice, MemoryDevice};
 use f2fs::format::mkfs::VolumePlan;
-use f2fs_workload::report::{LineChart, Machine};
+use f2fs_workload::report::{ChartError, LineChart, Machine};
 use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
 use super::format::impossible;
-use super::results::is_same;
+use super::results::{ResultFile, expect_no_volume, is_same};
 use crate::args::bench::{BenchCommand, OutputArgs, TargetArgs};
 use crate::error::{CliError, Context};
 use crate::image;
@@ -27,30 +27,54 @@ use crate::medium;
 use crate::size::{Size, human};
 
 pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
-    let (image, csv) = match command {
-        BenchCommand::Fxmark(args) => (&args.target.image, &args.output.csv),
-        BenchCommand::Read(args) => (&args.image, &args.output.csv),
-        BenchCommand::Varmail(args) => (&args.image, &args.output.csv),
+    let (image, output) = match command {
+        BenchCommand::Fxmark(args) => (&args.target.image, &args.output),
+        BenchCommand::Read(args) => (&args.image, &args.output),
+        BenchCommand::Varmail(args) => (&args.image, &args.output),
     };
+    if image.is_none() && (medium::pmem() || medium::without_journal() || !medium::others().is_empty()) {
+        return Err(CliError::usage("--device, --pmem and --without-journal are for an image, and none is measured"));
+    }
+    expect_apart(image.as_deref(), output)?;
     // What is made in a directory that is measured.
     let made = match command {
         BenchCommand::Fxmark(args) => args.directory.as_ref().map(|path| path.join("fxmark")),
         BenchCommand::Read(_) => None,
         BenchCommand::Varmail(args) => args.directory.as_ref().map(|path| path.join("mail")),
     };
+    let begun = &AtomicBool::new(false);
     let measure = || match command {
-        BenchCommand::Fxmark(args) => fxmark::run(args),
-        BenchCommand::Read(args) => read::run(args),
-        BenchCommand::Varmail(args) => varmail::run(args),
+        BenchCommand::Fxmark(args) => fxmark::run(args, begun),
+        BenchCommand::Read(args) => read::run(args, begun),
+        BenchCommand::Varmail(args) => varmail::run(args, begun),
     };
     guarded(measure, || {
         let image = image.as_ref().map(|path| format!("{} is of no use except for measuring", Quoted::path(path)));
         let made = made.filter(|path| path.exists());
         let made = made.map(|path| format!("{} is of no use any more; remove it", Quoted::path(&path)));
-        let csv = csv.as_ref().map(|path| format!("{} has the measurements made until then", Quoted::path(path)));
+        let csv = output.csv.as_ref().filter(|_| begun.load(Ordering::Relaxed));
+        let csv = csv.map(|path| format!("{} has the measurements made until then", Quoted::path(path)));
         let left: Vec<String> = image.into_iter().chain(made).chain(csv).collect();
         if left.is_empty() { "nothing is left of it".into() } else { left.join("; ") }
     })?
+}
+
+/// Refuses results in what is measured, in one another's file, and in place of a volume, before anything is made.
+fn expect_apart(image: Option<&Path>, output: &OutputArgs) -> Result<(), CliError> {
+    let measured =
+        || image.into_iter().chain(medium::others().iter().map(PathBuf::as_path)).chain(medium::journal_path());
+    let files = [&output.csv, &output.svg].into_iter().flatten();
+    for path in files.clone() {
+        if measured().any(|other| is_same(path, other)) {
+            return Err(CliError::usage(format_args!("{} is what is measured", Quoted::path(path))));
+        }
+    }
+    if let (Some(csv), Some(svg)) = (&output.csv, &output.svg)
+        && is_same(csv, svg)
+    {
+        return Err(CliError::usage(format_args!("--csv and --svg are both {}", Quoted::path(csv))));
+    }
+    files.clone().try_for_each(|path| expect_no_volume(path))
 }
 
 /// The device of a measurement. Nothing on it is worth keeping: the command has checked that, or the user says so.
@@ -78,13 +102,13 @@ impl Target {
         let Some(path) = &args.image else { return Ok(Target::Memory(args.memory.0)) };
         if path.try_exists().about(path)? {
             let file = path.metadata().about(path)?;
+            if !file.is_file() && !file.file_type().is_block_device() {
+                return Err(CliError::at(path, "is neither a file nor a block device"));
+            }
             // A file without blocks was never written to. Of a block device nobody knows that.
             let untouched = file.is_file() && file.blocks() == 0;
             if !untouched && !args.force {
                 return Err(CliError::at(path, "is not empty; --force overwrites it"));
-            }
-            if !file.is_file() && !file.file_type().is_block_device() {
-                return Err(CliError::at(path, "is neither a file nor a block device"));
             }
             if let Some(size) = args.size
                 && file.is_file()
@@ -121,55 +145,63 @@ impl Target {
 /// The files that results are written to, and the machine that they are of.
 #[derive(Debug)]
 struct Output<'a> {
-    args: &'a OutputArgs,
     machine: Machine,
-    csv: Option<(&'a Path, File)>,
+    csv: Option<ResultFile<'a>>,
+    /// The head of the CSV file, until the first line is there.
+    head: String,
+    svg: Option<ResultFile<'a>>,
+    /// The CSV file has a line.
+    begun: &'a AtomicBool,
 }
 
 impl<'a> Output<'a> {
-    /// Begins the CSV file: the machine, `about` in further comment lines, and the columns.
-    fn new(args: &'a OutputArgs, about: &[(&str, &str)], columns: &str) -> Result<Output<'a>, CliError> {
-        if let (Some(csv), Some(svg)) = (&args.csv, &args.svg)
-            && is_same(csv, svg)
-        {
-            return Err(CliError::usage(format_args!("--csv and --svg are both {}", Quoted::path(csv))));
-        }
+    /// The CSV file begins with the machine, `about` in further comment lines, and the columns. It is written with its
+    /// first line: until then a file that is there stays as it is.
+    fn new(
+        args: &'a OutputArgs,
+        about: &[(&str, &str)],
+        columns: &str,
+        begun: &'a AtomicBool,
+    ) -> Result<Output<'a>, CliError> {
         let machine = Machine::here();
-        let mut csv = None;
-        if let Some(path) = &args.csv {
-            let mut head = machine.comments();
-            for (what, value) in about {
-                head.push_str(&format!("# {what}: {value}\n"));
-            }
-            let mut file = File::create(path).about(path)?;
-            writeln!(file, "{head}{columns}").about(path)?;
-            csv = Some((path.as_path(), file));
+        let mut head = machine.comments();
+        for (what, value) in about {
+            head.push_str(&format!("# {what}: {value}\n"));
         }
-        // Whether the picture can be written is better known now than after an hour.
-        if let Some(path) = &args.svg {
-            File::create(path).about(path)?;
-        }
-        Ok(Output { args, machine, csv })
+        head.push_str(&format!("{columns}\n"));
+        let (csv, svg) = (ResultFile::at(args.csv.as_deref())?, ResultFile::at(args.svg.as_deref())?);
+        Ok(Output { machine, csv, head, svg, begun })
     }
 
     /// Adds a line to the CSV file.
     fn line(&mut self, line: &str) -> Result<(), CliError> {
-        match &mut self.csv {
-            Some((path, file)) => writeln!(file, "{line}").about(path),
-            None => Ok(()),
-        }
+        let Some(csv) = &mut self.csv else { return Ok(()) };
+        csv.add(&format!("{}{line}\n", std::mem::take(&mut self.head)))?;
+        self.begun.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Draws the picture.
-    fn charts(&self, charts: &[LineChart]) -> Result<(), CliError> {
-        let Some(path) = &self.args.svg else { return Ok(()) };
-        let svg = LineChart::svg_of(charts).map_err(CliError::new)?;
-        std::fs::write(path, svg).about(path)
+    fn charts(&mut self, charts: &[LineChart]) -> Result<(), CliError> {
+        self.picture(|| LineChart::svg_of(charts))
+    }
+
+    /// Draws another one.
+    fn picture(&mut self, draw: impl FnOnce() -> Result<String, ChartError>) -> Result<(), CliError> {
+        let Some(svg) = &mut self.svg else { return Ok(()) };
+        svg.add(&draw().map_err(CliError::new)?)
     }
 
     /// The machine, for programs.
     fn machine_json(&self) -> Value {
-        let Machine { cpu, processors, kernel, governor, commit } = &self.machine;
-        json!({ "cpu": cpu, "processors": processors, "kernel": kernel, "governor": governor, "commit": commit })
+        let Machine { cpu, processors, kernel, governor, version, commit } = &self.machine;
+        json!({
+            "cpu": cpu,
+            "processors": processors,
+            "kernel": kernel,
+            "governor": governor,
+            "version": version,
+            "commit": commit,
+        })
     }
 }

@@ -1,8 +1,6 @@
 //! `f2fs calibrate`.
 
-use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
 use f2fs::device::BlockDevice;
@@ -13,7 +11,7 @@ use f2fs_workload::report::Machine;
 use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
-use super::results::is_same;
+use super::results::{ResultFile, expect_no_volume, is_same};
 use crate::args::CalibrateArgs;
 use crate::error::{CliError, Context};
 use crate::interrupt::guarded;
@@ -29,6 +27,8 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
             return Err(CliError::usage(format_args!("two results are to be written to {}", Quoted::path(path))));
         }
     }
+    // Before the image is made.
+    files.clone().try_for_each(|path| expect_no_volume(path))?;
     let device: Arc<dyn BlockDevice> = if args.image.try_exists().about(&args.image)? {
         let device = medium::open_plain(&args.image, false, OpenOptions::new())?;
         if let Some(size) = args.size.filter(|size| size.0 / 4096 != device.info().blocks) {
@@ -43,10 +43,9 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
     if !args.force && holds_data(&*device).about(&args.image)? {
         return Err(CliError::at(&args.image, "holds data, which calibration overwrites: use --force if it may go"));
     }
-    // Whether the results can be written is better known now than after minutes.
-    for path in files {
-        File::options().create(true).append(true).open(path).about(path)?;
-    }
+    let mut store = ResultFile::at(args.store.as_deref())?;
+    let mut text = ResultFile::at(args.text.as_deref())?;
+    let mut svg = ResultFile::at(args.svg.as_deref())?;
     let plan = Plan::default().samples(args.samples.get());
     let overwritten = || format!("{} was written to, and is of no use except for measuring", Quoted::path(&args.image));
     let result = guarded(|| calibrate(&*device, &plan, wall_clock()), overwritten)?.about(&args.image)?;
@@ -57,20 +56,16 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
     } else {
         writeln!(out, "{}\n{}", device.info().description, table(&result))?;
     }
-    if let Some(path) = &args.store {
-        write(path, &format!("{value:#}\n"))?;
+    if let Some(store) = &mut store {
+        store.add(&format!("{value:#}\n"))?;
     }
-    if let Some(path) = &args.text {
-        write(path, &result.model("measured").map_err(CliError::new)?.to_text())?;
+    if let Some(text) = &mut text {
+        text.add(&result.model("measured").map_err(CliError::new)?.to_text())?;
     }
-    if let Some(path) = &args.svg {
-        write(path, &result.svg(&device.info().description).map_err(CliError::new)?)?;
+    if let Some(svg) = &mut svg {
+        svg.add(&result.svg(&device.info().description).map_err(CliError::new)?)?;
     }
     Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    fs::write(path, text).about(path)
 }
 
 fn to_json(result: &Calibration, device: &str) -> Value {

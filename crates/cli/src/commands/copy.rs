@@ -11,7 +11,7 @@ use f2fs_workload::copy::{CopyEvent, CopyOptions, CopyProgress, Watch, copy_in, 
 use f2fs_workload::shell::Quoted;
 
 use crate::commands::{names, show};
-use crate::error::{CliError, Context, say};
+use crate::error::{CliError, Context, say, say_one_of_many};
 use crate::image::{Access, change_by_copying, open_to_copy};
 use crate::interrupt::{guarded, is_stopping};
 use crate::progress;
@@ -87,7 +87,7 @@ fn each(
             }
             // A failure after a signal is due to it.
             CopyEvent::Failed(error) | CopyEvent::Lost(error) if !is_stopping() => {
-                bar.suspend(|| say(CliError::new(error)));
+                bar.suspend(|| say_one_of_many(CliError::new(error)));
             }
             _ => {}
         };

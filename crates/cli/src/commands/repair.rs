@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use f2fs::check::repair::{Repair, RepairError, plan, plan_without_synced, undo};
+use f2fs::check::repair::{BackupError, Repair, RepairError, plan, plan_without_synced, undo};
 use f2fs::check::{CheckOptions, Progress};
 use f2fs::device::BlockDevice;
 use f2fs_workload::shell::Quoted;
@@ -119,11 +119,8 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
     if changed > 0 {
         // On the disk before the first block of the volume changes.
         let file = File::create_new(&backup).map_err(|error| cannot_save(image, &backup, &error))?;
-        let mut out = BufWriter::new(file);
-        repair.write_backup(&*device, &mut out).about(&backup)?;
-        out.flush().about(&backup)?;
-        out.get_ref().sync_all().about(&backup)?;
-        repair.apply(&*device).about(image)?;
+        save(&repair, &*device, file).map_err(|error| incomplete(image, &backup, &error))?;
+        repair.apply(&*device).map_err(|error| half_done(image, &backup, (&repair, &*device), &error))?;
     }
     let mut out = std::io::stdout().lock();
     let told = if args.json {
@@ -159,6 +156,35 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
 fn undoing(backup: &Path, image: &Path) -> String {
     let devices: String = medium::others().iter().map(|other| format!("--device {} ", Quoted::path(other))).collect();
     format!("f2fs check {devices}--undo {} {}", Quoted::path(backup), Quoted::path(image))
+}
+
+/// Writes the backup, to the disk.
+fn save(repair: &Repair, device: &dyn BlockDevice, file: File) -> Result<(), BackupError> {
+    let mut out = BufWriter::new(file);
+    repair.write_backup(device, &mut out)?;
+    out.flush()?;
+    Ok(out.get_ref().sync_all()?)
+}
+
+/// Why a backup is not whole. It was made here a moment ago, is of no use, and would be in the way of the next repair.
+fn incomplete(image: &Path, backup: &Path, error: &BackupError) -> CliError {
+    let shown = Quoted::path(image);
+    match std::fs::remove_file(backup) {
+        Ok(()) => CliError::at(backup, format_args!("{error}; it is removed, and {shown} is as it was")),
+        Err(_) => CliError::at(backup, format_args!("{error}; it is incomplete, and {shown} is as it was")),
+    }
+}
+
+/// What a repair that failed in the middle leaves.
+fn half_done(image: &Path, backup: &Path, of: (&Repair, &dyn BlockDevice), error: &RepairError) -> CliError {
+    let (repair, device) = of;
+    let all = repair.blocks().count();
+    let undo = undoing(backup, image);
+    let how = format!("`{undo}` takes them back");
+    match repair.applied_blocks(device) {
+        Ok(changed) => CliError::at(image, format_args!("{error}; {changed} of {all} blocks were changed: {how}")),
+        Err(_) => CliError::at(image, format_args!("{error}; some of {all} blocks may have been changed: {how}")),
+    }
 }
 
 /// Why what a repair changes cannot be saved.

@@ -184,6 +184,48 @@ fn what_is_repaired_is_saved_first_and_undone_again() {
     assert!(place.bytes() == repaired && fs::read(&other).unwrap() == saved);
 }
 
+/// Runs a repair that may write nothing behind so many KiB of a file.
+fn repair_within(place: &Place, limit: u64) -> String {
+    let mut shell = Command::new("bash");
+    shell.arg("-c").arg(format!("ulimit -f {limit}; exec \"$0\" check --repair \"$1\""));
+    let output = shell.arg(env!("CARGO_BIN_EXE_f2fs")).arg(&place.image).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(8), "{said}");
+    assert!(said.contains("File too large"), "{said}");
+    said
+}
+
+#[test]
+fn a_repair_that_fails_half_way_says_how_to_undo_it() {
+    let place = Place::new();
+    harm(&place);
+    let harmed = place.bytes();
+    let backup = place.path("image.f2fs-backup");
+    // There is no room for the backup: nothing was changed, and nothing is in the way of the next repair.
+    let said = repair_within(&place, 8);
+    assert!(
+        said.contains("image.f2fs-backup: ") && said.contains("is removed") && said.contains("is as it was"),
+        "{said}"
+    );
+    assert!(place.bytes() == harmed && !backup.exists());
+    // Tables are in front of the inode, and both change.
+    let said = repair_within(&place, 8 << 10);
+    let counts: Vec<usize> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [.., changed, all] = counts[..] else { panic!("{said}") };
+    assert!(
+        said.contains(&format!("{changed} of {all} blocks were changed")) && 0 < changed && changed < all,
+        "{said}"
+    );
+    assert!(place.bytes() != harmed);
+    let undo = said.split('`').nth(1).unwrap();
+    assert!(undo.starts_with("f2fs check --undo ") && undo.contains("f2fs-backup"), "{said}");
+    place.ok(&["check", "--undo", backup.to_str().unwrap()], &[]);
+    assert!(place.bytes() == harmed);
+    fs::remove_file(backup).unwrap();
+    place.code(&["check", "--repair"], &[], 1);
+    place.sound();
+}
+
 #[test]
 fn programs_are_told_what_was_done() {
     let place = Place::new();

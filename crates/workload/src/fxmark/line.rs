@@ -29,31 +29,31 @@ struct Counts {
 
 /// Where the workers of one measurement wait for each other.
 #[derive(Debug)]
-pub(super) struct StartLine {
+pub(crate) struct StartLine {
     counts: Mutex<Counts>,
     changed: Condvar,
 }
 
 /// A worker's duty to arrive.
 #[derive(Debug)]
-pub(super) struct Arrival<'a> {
+pub(crate) struct Arrival<'a> {
     line: &'a StartLine,
     arrived: bool,
 }
 
 impl StartLine {
-    pub(super) fn new() -> StartLine {
+    pub(crate) fn new() -> StartLine {
         let counts = Counts { arrived: 0, failed: false, state: State::Preparing };
         StartLine { counts: Mutex::new(counts), changed: Condvar::new() }
     }
 
     /// A worker begins to prepare.
-    pub(super) fn worker(&self) -> Arrival<'_> {
+    pub(crate) fn worker(&self) -> Arrival<'_> {
         Arrival { line: self, arrived: false }
     }
 
     /// Waits until so many workers have arrived; tells whether none has failed.
-    pub(super) fn all_ready(&self, workers: usize) -> bool {
+    pub(crate) fn all_ready(&self, workers: usize) -> bool {
         let mut counts = self.counts.lock();
         while counts.arrived < workers {
             self.changed.wait(&mut counts);
@@ -62,7 +62,7 @@ impl StartLine {
     }
 
     /// Lets the workers go: to work, or home.
-    pub(super) fn release(&self, work: bool) {
+    pub(crate) fn release(&self, work: bool) {
         self.counts.lock().state = if work { State::Released } else { State::CalledOff };
         self.changed.notify_all();
     }
@@ -70,7 +70,7 @@ impl StartLine {
 
 impl Arrival<'_> {
     /// Waits for the release; tells whether there is work to do.
-    pub(super) fn arrive(mut self) -> bool {
+    pub(crate) fn arrive(mut self) -> bool {
         self.arrived = true;
         let mut counts = self.line.counts.lock();
         counts.arrived += 1;

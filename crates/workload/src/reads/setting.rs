@@ -9,6 +9,9 @@ use crate::tree::mix;
 /// Bytes of a read.
 pub(super) const BLOCK: u64 = 4096;
 
+/// Calls of `read_many` have so many times the depth.
+const ROUNDS: u64 = 64;
+
 /// Where the reads go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pattern {
@@ -68,6 +71,18 @@ impl Setting {
             RangeLock::Btree => "btree",
             _ => "extent",
         }
+    }
+
+    /// Memory for the blocks that all threads read.
+    #[must_use]
+    pub fn buffer_bytes(&self) -> u64 {
+        (0..self.threads).fold(0, |sum, worker| sum.saturating_add(self.buffer_bytes_of(worker)))
+    }
+
+    /// The same of one worker.
+    pub(super) fn buffer_bytes_of(&self, worker: usize) -> u64 {
+        let blocks = if self.depth <= 1 { 1 } else { (self.depth as u64).saturating_mul(ROUNDS) };
+        blocks.min(self.share(worker)).max(1).saturating_mul(BLOCK)
     }
 
     /// The reads of a worker.
@@ -133,6 +148,14 @@ mod tests {
             let setting = Setting { threads, reads: 1000, ..Setting::default() };
             assert_eq!((0..threads).map(|worker| setting.share(worker)).sum::<u64>(), 1000);
         }
+    }
+
+    #[test]
+    fn threads_have_room_for_what_they_read_at_once() {
+        let setting = Setting { threads: 4, depth: 8, reads: 10_000, ..Setting::default() };
+        assert_eq!(setting.buffer_bytes(), 4 * 8 * 64 * 4096);
+        assert_eq!(Setting { reads: 10, ..setting }.buffer_bytes(), 10 * 4096, "no more than there are reads");
+        assert_eq!(Setting { depth: 1, ..setting }.buffer_bytes(), 4 * 4096);
     }
 
     #[test]

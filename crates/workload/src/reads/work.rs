@@ -2,23 +2,20 @@
 //!
 //! # Locking rules
 //!
-//! One lock, the start: held exclusively while threads are started, and shared by each of them for a moment when it
-//! begins. Until the end they share the volume and nothing of the driver.
+//! One lock, of the start line: threads wait there until all of them have their buffers. Until the end they share the
+//! volume and nothing of the driver. See `StartLine`.
 
 use std::time::{Duration, Instant};
 
 use f2fs::device::AlignedBuf;
-use f2fs::sync::RwLock;
 use f2fs::{File, ReadSlice};
 
 use super::error::ReadsError;
 use super::files::{Volume, stamp};
 use super::measured::Measured;
 use super::setting::{BLOCK, Places, Setting, Sharing};
+use crate::fxmark::StartLine;
 use crate::report::Latencies;
-
-/// Calls of `read_many` have so many times the depth.
-const ROUNDS: usize = 64;
 
 /// The result of one thread.
 struct Work {
@@ -30,27 +27,27 @@ struct Work {
 /// Starts and awaits the threads.
 pub(super) fn race(volume: &Volume, setting: &Setting) -> Result<Measured, ReadsError> {
     let before = waits(volume);
-    let start = RwLock::new(true);
+    let line = StartLine::new();
     let work = std::thread::scope(|scope| {
-        let mut go = start.write();
         let mut workers = Vec::with_capacity(setting.threads);
         let mut refused = None;
         for thread in 0..setting.threads {
-            let start = &start;
+            let arrival = line.worker();
             let begun = std::thread::Builder::new().name(format!("reads-{thread}")).spawn_scoped(scope, move || {
-                let go = *start.read();
-                if go { read(volume, setting, thread).map(Some) } else { Ok(None) }
+                let room = Room::new(setting, thread);
+                arrival.arrive().then(|| read(volume, setting, thread, room)).transpose()
             });
             match begun {
                 Ok(worker) => workers.push(worker),
                 Err(source) => {
-                    *go = false;
+                    // Its arrival was dropped with the closure, so nobody waits for it.
                     refused = Some(ReadsError::Thread { thread, source });
                     break;
                 }
             }
         }
-        drop(go);
+        let all = line.all_ready(workers.len() + usize::from(refused.is_some()));
+        line.release(all);
         let mut work = Vec::with_capacity(workers.len());
         for worker in workers {
             work.push(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -82,21 +79,35 @@ fn waits(volume: &Volume) -> (Duration, u64) {
     waits.fold((Duration::ZERO, 0), |(time, count), waits| (time + waits.waited, count + waits.waits))
 }
 
-fn read(volume: &Volume, setting: &Setting, thread: usize) -> Result<Work, ReadsError> {
+/// What a thread fills. It is there before the start, and each page of it was written to: the kernel has nothing to do
+/// for it in the time that is measured.
+struct Room {
+    latencies: Latencies,
+    bytes: Vec<u8>,
+}
+
+impl Room {
+    fn new(setting: &Setting, thread: usize) -> Room {
+        let bytes = if setting.depth == 1 { 0 } else { setting.buffer_bytes_of(thread) };
+        // Zeros would come from the kernel with the first use.
+        Room { latencies: Latencies::new(), bytes: vec![0xff; bytes as usize] }
+    }
+}
+
+fn read(volume: &Volume, setting: &Setting, thread: usize, mut room: Room) -> Result<Work, ReadsError> {
     let number = match setting.sharing {
         Sharing::Shared => 0,
         Sharing::Private => thread % volume.files.len(),
     };
     let (file, places) = (&volume.files[number], Places::new(setting, thread, volume.blocks));
-    let mut latencies = Latencies::new();
     let count = setting.share(thread);
     let start = Instant::now();
     if setting.depth == 1 {
-        one_by_one(file, number, places, count, &mut latencies)?;
+        one_by_one(file, number, places, count, &mut room.latencies)?;
     } else {
-        batched(file, number, places, (setting.depth, count), &mut latencies)?;
+        batched(file, number, places, (setting.depth, count), &mut room)?;
     }
-    Ok(Work { start, end: Instant::now(), latencies })
+    Ok(Work { start, end: Instant::now(), latencies: room.latencies })
 }
 
 fn one_by_one(
@@ -122,20 +133,19 @@ fn batched(
     number: usize,
     mut places: Places,
     (depth, count): (usize, u64),
-    latencies: &mut Latencies,
+    room: &mut Room,
 ) -> Result<(), ReadsError> {
-    let most = (depth * ROUNDS).min(count as usize).max(1);
-    let mut bytes = vec![0; most * BLOCK as usize];
     let mut left = count;
     while left > 0 {
-        let bufs = bytes.chunks_exact_mut(BLOCK as usize).take(left.min(most as u64) as usize);
+        let most = usize::try_from(left).unwrap_or(usize::MAX);
+        let bufs = room.bytes.chunks_exact_mut(BLOCK as usize).take(most);
         let mut reads: Vec<_> = bufs.map(|buf| ReadSlice::new(places.next() * BLOCK, buf)).collect();
         let start = Instant::now();
         file.read_many(depth, &mut reads).map_err(ReadsError::volume("read"))?;
         // So many reads, `depth` at a time: each took depth / reads of the call, in the mean.
         let each = start.elapsed().mul_f64(depth.min(reads.len()) as f64 / reads.len() as f64);
         for read in &reads {
-            latencies.record(each);
+            room.latencies.record(each);
             compare(number, read.offset / BLOCK, read.buf, read.read)?;
         }
         left -= reads.len() as u64;

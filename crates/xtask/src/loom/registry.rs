@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use super::half::Half;
-use crate::Result;
+use crate::{Result, Usage};
 
 /// A crate with models.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
         }
     }
     if let Some(unknown) = packages.iter().find(|wanted| !seen.contains(*wanted)) {
-        bail!("there is no crate `{unknown}`");
+        bail!(Usage(format!("there is no crate `{unknown}`")));
     }
     if crates.is_empty() {
         bail!("no crate has a tests/{}_*.rs", half.name());

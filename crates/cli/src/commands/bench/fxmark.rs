@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{CellAlignment, Table, presets};
 use f2fs::nat::Policy;
@@ -19,10 +20,10 @@ use crate::image::Access;
 use crate::medium;
 use crate::progress;
 
-pub(crate) fn run(args: &FxmarkArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &FxmarkArgs, begun: &AtomicBool) -> Result<(), CliError> {
     let settings = settings(args);
     if args.formatted && settings.len() > 1 {
-        return Err(CliError::new("--formatted is for one measurement: one workload, number of threads and policy"));
+        return Err(CliError::usage("--formatted is for one measurement: one workload, number of threads and policy"));
     }
     let place = Place::new(args)?;
     let device = place.describe()?;
@@ -32,8 +33,14 @@ pub(crate) fn run(args: &FxmarkArgs) -> Result<(), CliError> {
         LockArg::Bucket => "bucket",
     };
     let about = [("device", &*device), ("directory lock", lock)];
-    let mut output = Output::new(&args.output, &about, Measured::COLUMNS)?;
-    let watch = Watch::new(&settings);
+    let mut output = Output::new(&args.output, &about, Measured::COLUMNS, begun)?;
+    let warm_up = place.warm_up(&settings);
+    let watch = Watch::new(settings.iter().chain(warm_up));
+    if let Some(setting) = warm_up {
+        watch.warming.store(true, Ordering::Relaxed);
+        place.measure(setting, &watch)?;
+        watch.warming.store(false, Ordering::Relaxed);
+    }
     let mut all = Vec::with_capacity(settings.len());
     for setting in &settings {
         let measured = place.measure(setting, &watch)?;
@@ -41,7 +48,8 @@ pub(crate) fn run(args: &FxmarkArgs) -> Result<(), CliError> {
         all.push(measured);
     }
     watch.bar.finish_and_clear();
-    output.charts(&charts(args, lock, &device, output.machine.processors, &all))?;
+    let processors = output.machine.processors;
+    output.charts(&charts(args, lock, &device, processors, &all))?;
 
     let mut out = std::io::stdout().lock();
     if args.output.json {
@@ -98,6 +106,12 @@ impl Place<'_> {
         }
     }
 
+    /// The measurement whose result is thrown away, the first one once more: without it the first one alone would pay for
+    /// the memory that the process then has. A volume that is there is new only once.
+    fn warm_up<'s>(&self, settings: &'s [Setting]) -> Option<&'s Setting> {
+        if let Place::Formatted(_) = self { None } else { settings.first() }
+    }
+
     fn measure(&self, setting: &Setting, watch: &Watch) -> Result<Measured, CliError> {
         let measured = match self {
             Place::Device(target, is_ours) => {
@@ -148,18 +162,22 @@ fn settings(args: &FxmarkArgs) -> Vec<Setting> {
 /// The progress bar, over files made before and operations done in the measurements.
 struct Watch {
     bar: ProgressBar,
+    /// The result of this measurement is thrown away.
+    warming: AtomicBool,
 }
 
 impl Watch {
-    fn new(settings: &[Setting]) -> Watch {
-        let steps = settings.iter().map(|setting| setting.prepared_files() + setting.files).sum();
-        Watch { bar: progress::bar("", Some(steps)) }
+    fn new<'s>(settings: impl Iterator<Item = &'s Setting>) -> Watch {
+        let steps = settings.map(|setting| setting.prepared_files() + setting.files).sum();
+        Watch { bar: progress::bar("", Some(steps)), warming: AtomicBool::new(false) }
     }
 }
 
 impl Observer for Watch {
     fn begin(&self, setting: &Setting, _files: u64) {
-        self.bar.set_message(format!("{} {} {} threads", setting.workload, setting.policy, setting.threads));
+        let warming = if self.warming.load(Ordering::Relaxed) { "warm-up: " } else { "" };
+        let Setting { workload, policy, threads, .. } = setting;
+        self.bar.set_message(format!("{warming}{workload} {policy} {threads} threads"));
     }
 
     fn advance(&self, files: u64) {

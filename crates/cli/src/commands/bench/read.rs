@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use comfy_table::{CellAlignment, Table, presets};
 use f2fs::RangeLock;
@@ -12,13 +13,12 @@ use serde_json::{Value, json};
 
 use super::{Output, Target};
 use crate::args::bench::ReadArgs;
+use crate::commands::memory;
 use crate::error::CliError;
 use crate::progress;
 use crate::size::human;
 
-pub(crate) fn run(args: &ReadArgs) -> Result<(), CliError> {
-    let target = Target::new(&args.target())?;
-    let described = target.describe()?;
+pub(crate) fn run(args: &ReadArgs, begun: &AtomicBool) -> Result<(), CliError> {
     let setting = Setting {
         pattern: args.pattern.into(),
         sharing: args.file.into(),
@@ -26,15 +26,18 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), CliError> {
         reads: args.reads,
         ..Setting::default()
     };
+    let most = args.threads.threads.iter().copied().max().map_or(1, usize::from);
+    expect_memory(&Setting { threads: most, ..setting })?;
+    let target = Target::new(&args.target())?;
+    let described = target.describe()?;
     let Setting { pattern, sharing, depth, reads, .. } = setting;
     let what = match sharing {
         Sharing::Shared => format!("{pattern} reads of one file of {}", human(args.file_size.0)),
         Sharing::Private => format!("{pattern} reads of a file each, {} together", human(args.file_size.0)),
     };
     let about = [("device", &*described), ("reads", &*what)];
-    let mut output = Output::new(&args.output, &about, Measured::COLUMNS)?;
+    let mut output = Output::new(&args.output, &about, Measured::COLUMNS, begun)?;
 
-    let most = args.threads.threads.iter().copied().max().map_or(1, usize::from);
     let files = Files { count: if sharing == Sharing::Shared { 1 } else { most }, bytes: args.file_size.0 };
     let device = target.open()?;
     let bar = progress::bytes("write the files", args.file_size.0);
@@ -59,7 +62,8 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), CliError> {
         }
     }
     bar.finish_and_clear();
-    output.charts(&charts(&format!("{what}, depth {depth}, {described}"), output.machine.processors, &all))?;
+    let processors = output.machine.processors;
+    output.charts(&charts(&format!("{what}, depth {depth}, {described}"), processors, &all))?;
 
     let mut out = std::io::stdout().lock();
     if args.output.json {
@@ -79,6 +83,20 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), CliError> {
         writeln!(out, "{}", table(&all))?;
     }
     Ok(())
+}
+
+/// Refuses buffers that the memory has no room for beside what is measured.
+fn expect_memory(setting: &Setting) -> Result<(), CliError> {
+    let (wanted, memory) = (setting.buffer_bytes(), memory());
+    if wanted <= memory / 2 {
+        return Ok(());
+    }
+    let Setting { depth, threads, .. } = setting;
+    let (wanted, memory) = (human(wanted), human(memory));
+    Err(CliError::usage(format_args!(
+        "--depth {depth}: {threads} threads take {wanted} for what they read at once, more than half of the memory of \
+         this machine, {memory}"
+    )))
 }
 
 fn bar_of_measurements(args: &ReadArgs) -> ProgressBar {

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -63,7 +64,7 @@ impl Row {
     }
 }
 
-pub(crate) fn run(args: &VarmailArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &VarmailArgs, begun: &AtomicBool) -> Result<(), CliError> {
     if args.directory.is_some() && medium::journal_path().is_some() {
         return Err(CliError::usage("the file system of --directory takes no --journal"));
     }
@@ -95,7 +96,7 @@ pub(crate) fn run(args: &VarmailArgs) -> Result<(), CliError> {
             format!("models in virtual time, a flush of the SSD takes {} us{reads}{cache}", args.flush_us)
         }
     };
-    let mut output = Output::new(&args.output, &[("device", &*described)], COLUMNS)?;
+    let mut output = Output::new(&args.output, &[("device", &*described)], COLUMNS, begun)?;
     let rows = match (&args.image, &args.directory) {
         (Some(_), _) => vec![on_devices(args, journal)?],
         (None, Some(directory)) => vec![in_directory(args, directory)?],
@@ -104,7 +105,7 @@ pub(crate) fn run(args: &VarmailArgs) -> Result<(), CliError> {
     for row in &rows {
         output.line(&row.csv())?;
     }
-    draw(args, &described, &rows)?;
+    output.picture(|| chart(args, &described, &rows).svg())?;
     let mut out = std::io::stdout().lock();
     if args.output.json {
         let rows: Vec<Value> = rows.iter().map(Row::json).collect();
@@ -190,15 +191,13 @@ fn measure<M: Mails<Error: Display>>(args: &VarmailArgs, mails: &M) -> Result<(u
     Ok((threads, measured))
 }
 
-fn draw(args: &VarmailArgs, described: &str, rows: &[Row]) -> Result<(), CliError> {
-    let Some(path) = &args.output.svg else { return Ok(()) };
+fn chart(args: &VarmailArgs, described: &str, rows: &[Row]) -> BarChart {
     let mut chart = BarChart::new(format!("Varmail, {} threads, {described}", args.threads), "operations/s");
     for row in rows {
         let name = format!("{}, journal {}", row.mode, row.journal);
         chart.bar(Bar { name, value: row.measured.rate(), mark: None });
     }
-    let svg = chart.svg().map_err(CliError::new)?;
-    std::fs::write(path, svg).map_err(|error| CliError::at(path, error))
+    chart
 }
 
 fn table(rows: &[Row]) -> Table {
