@@ -285,6 +285,17 @@ fn mend_superblock(overlay: &Overlay, sb: &mut SuperBlock, state: &mut State) ->
         sb.feature = (sb.feature.get() | Features::EXTRA_ATTR.0).into();
         state.act(|| "superblock: the feature extra_attr is on, which others need".to_owned());
     }
+    if sb.feature.get() & Features::QUOTA.0 == 0 && sb.qf_ino.iter().any(|ino| ino.get() != 0) {
+        // Files of users may be taken for quota files by a bit that was flipped in one copy.
+        for copy in [0, 1] {
+            let other = SuperBlock::read(&*overlay.block(BlockAddr(copy))?);
+            if other.magic == sb.magic && other.qf_ino.iter().all(|ino| ino.get() == 0) {
+                sb.qf_ino = other.qf_ino;
+                state.act(|| format!("superblock: names no quota files, as in copy {}", copy + 1));
+                break;
+            }
+        }
+    }
     seal(sb);
     let geometry = Geometry::from_superblock(sb)?;
     let device = overlay.info().blocks;

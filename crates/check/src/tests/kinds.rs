@@ -77,3 +77,17 @@ fn inline_attributes_are_found_without_their_flag() {
         comes_back(&whole, path, "inline attributes", |node| node.inode_mut().i_inline &= !inline::XATTR);
     }
 }
+
+/// A bit in one copy of the superblock makes quota files of files that have names.
+#[test]
+fn files_are_no_quota_files_that_one_superblock_alone_names() {
+    let whole = without_checksums();
+    let small = whole.find("small");
+    for copy in [0, 1] {
+        let image = whole.copy();
+        image.edit_superblock(copy, |sb| sb.qf_ino[1] = small.ino.into());
+        let actions = repaired(&image);
+        assert_eq!(image.find("small").ino, small.ino, "{actions:?}");
+        assert_eq!(image.block(image.addr(small.ino)), whole.block(whole.addr(small.ino)), "{actions:?}");
+    }
+}
