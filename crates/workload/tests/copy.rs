@@ -17,9 +17,7 @@ fn volume() -> FileSystem {
 }
 
 fn recursive() -> CopyOptions {
-    let mut options = CopyOptions::default();
-    options.recursive = true;
-    options
+    CopyOptions { recursive: true, ..CopyOptions::default() }
 }
 
 /// Each directory is found from the one above it. From the root each time, this takes minutes.
