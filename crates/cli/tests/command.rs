@@ -403,7 +403,7 @@ fn truncated_and_foreign_images() {
 #[test]
 fn the_root_has_the_owner_that_was_asked_for() {
     let place = Place::new();
-    for (option, owner) in [("-R", "1000:1001"), ("--root-owner", "0:4294967295")] {
+    for (option, owner) in [("-R", "1000:1001"), ("--root-owner", "0:4294967294")] {
         let (ours, theirs) = (place.path("ours"), place.path("theirs"));
         ok(f2fs(["format", "--size", "64M", "--force", option, owner]).arg(&ours));
         f2fs_oracle::mkfs_sized(&theirs, 64 << 20, &["-R", owner]).unwrap();

@@ -17,8 +17,8 @@ pub(crate) enum BenchCommand {
     /// The workloads are FxMark's. They run in this process, on a device in memory or on an image. With --journal files
     /// are synced into that journal; it has to be empty, or its content is lost by --force.
     ///
-    /// The first measurement is done twice, and the first result thrown away: until then the process has no memory that
-    /// the others find there. With --formatted there is no such warm-up.
+    /// The first measurement of each workload and number of threads is done twice, and the first result thrown away: it
+    /// has the kernel fetch memory that the others find in the process. With --formatted there is no such warm-up.
     #[command(after_help = "\
 Examples:
   f2fs bench fxmark --memory 8G --workload mwul,mwum --threads 1,2,4

@@ -1,24 +1,25 @@
 //! `f2fs bench fxmark`.
 
+mod steps;
+
 use std::cell::Cell;
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use comfy_table::{CellAlignment, Table, presets};
 use f2fs::nat::Policy;
-use f2fs_workload::fxmark::{self, Measured, Observer, Setting, Workload};
+use f2fs_workload::fxmark::{self, Measured, Setting, Workload};
 use f2fs_workload::report::LineChart;
 use f2fs_workload::shell::Quoted;
-use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
+use self::steps::{Step, Watch, steps};
 use super::{Output, Target};
 use crate::args::bench::{FxmarkArgs, LockArg};
 use crate::error::CliError;
 use crate::image::Access;
 use crate::medium;
-use crate::progress;
 
 pub(crate) fn run(args: &FxmarkArgs, begun: &AtomicBool) -> Result<(), CliError> {
     let settings = settings(args);
@@ -34,20 +35,19 @@ pub(crate) fn run(args: &FxmarkArgs, begun: &AtomicBool) -> Result<(), CliError>
     };
     let about = [("device", &*device), ("directory lock", lock)];
     let mut output = Output::new(&args.output, &about, Measured::COLUMNS, begun)?;
-    let warm_up = place.warm_up(&settings);
-    let watch = Watch::new(settings.iter().chain(warm_up));
-    if let Some(setting) = warm_up {
-        watch.warming.store(true, Ordering::Relaxed);
-        place.measure(setting, &watch)?;
-        watch.warming.store(false, Ordering::Relaxed);
-    }
+    let steps: Vec<Step<'_>> = steps(&settings).filter(|step| !step.warms_up || place.warms_up()).collect();
+    let watch = Watch::new(&steps);
     let mut all = Vec::with_capacity(settings.len());
-    for setting in &settings {
+    for Step { setting, warms_up } in steps {
+        watch.warms_up(warms_up);
         let measured = place.measure(setting, &watch)?;
+        if warms_up {
+            continue;
+        }
         output.line(&measured.csv())?;
         all.push(measured);
     }
-    watch.bar.finish_and_clear();
+    watch.finish();
     let processors = output.machine.processors;
     output.charts(&charts(args, lock, &device, processors, &all))?;
 
@@ -106,10 +106,9 @@ impl Place<'_> {
         }
     }
 
-    /// The measurement whose result is thrown away, the first one once more: without it the first one alone would pay for
-    /// the memory that the process then has. A volume that is there is new only once.
-    fn warm_up<'s>(&self, settings: &'s [Setting]) -> Option<&'s Setting> {
-        if let Place::Formatted(_) = self { None } else { settings.first() }
+    /// A volume that is there is new only once.
+    fn warms_up(&self) -> bool {
+        !matches!(self, Place::Formatted(_))
     }
 
     fn measure(&self, setting: &Setting, watch: &Watch) -> Result<Measured, CliError> {
@@ -157,36 +156,6 @@ fn settings(args: &FxmarkArgs) -> Vec<Setting> {
         }
     }
     settings
-}
-
-/// The progress bar, over files made before and operations done in the measurements.
-struct Watch {
-    bar: ProgressBar,
-    /// The result of this measurement is thrown away.
-    warming: AtomicBool,
-}
-
-impl Watch {
-    fn new<'s>(settings: impl Iterator<Item = &'s Setting>) -> Watch {
-        let steps = settings.map(|setting| setting.prepared_files() + setting.files).sum();
-        Watch { bar: progress::bar("", Some(steps)), warming: AtomicBool::new(false) }
-    }
-}
-
-impl Observer for Watch {
-    fn begin(&self, setting: &Setting, _files: u64) {
-        let warming = if self.warming.load(Ordering::Relaxed) { "warm-up: " } else { "" };
-        let Setting { workload, policy, threads, .. } = setting;
-        self.bar.set_message(format!("{warming}{workload} {policy} {threads} threads"));
-    }
-
-    fn advance(&self, files: u64) {
-        self.bar.inc(files);
-    }
-
-    fn end(&self, measured: &Measured) {
-        self.bar.inc(measured.operations);
-    }
 }
 
 fn table(all: &[Measured]) -> Table {
