@@ -9,7 +9,9 @@
 //! nodes name when they are read.
 //!
 //! The inode comes last and carries the mark, so a crash in between leaves a chain from which roll-forward takes all of
-//! the sync or nothing of it. A new inode carries the dentry mark as well: roll-forward puts its name back.
+//! the sync or nothing of it. A new inode carries the dentry mark as well: roll-forward puts its name back. After an
+//! error the group's first node is written over, so that roll-forward takes nothing of the group: its nodes may be on
+//! the device, and the data that they name not.
 //!
 //! Roll-forward can repeat what happens to one file; whatever else changed needs a checkpoint ([`MustCheckpoint`]).
 //!
