@@ -206,16 +206,18 @@ impl Tables {
         Ok(self.footers.as_ref().and_then(|all| all.get(&nid.0)).cloned().unwrap_or_default())
     }
 
-    /// The newest block of a node that the SIT does not hold for valid, though summary and footer say what it was; if
-    /// the NAT's whole block was lost. Else the NAT says that there is no such node.
+    /// The newest block of a node that the SIT does not hold for a valid one of nodes, though summary and footer say
+    /// what it was; if the NAT names a place, where it is not, or its whole block was lost. Else the NAT says that there
+    /// is no such node.
     pub(super) fn dropped(&mut self, overlay: &Overlay, nid: Nid) -> Result<Option<BlockAddr>, RepairError> {
-        if self.empty_nat.get(nid.index() / f2fs_format::nat::ENTRIES_PER_BLOCK) != Some(&true) {
+        let is_lost = self.empty_nat.get(nid.index() / f2fs_format::nat::ENTRIES_PER_BLOCK) == Some(&true);
+        if !is_lost && self.nat.get(nid).block_addr.get() == 0 {
             return Ok(None);
         }
         if self.dropped.is_none() {
             let is_of_nodes = |entry: &RawSitEntry| entry.log_type().is_some_and(LogType::is_node);
             self.dropped = Some(self.newest(overlay, |tables, segment, offset| {
-                is_of_nodes(tables.sit.get(segment)) && !tables.sit.is_valid(segment, offset)
+                !is_of_nodes(tables.sit.get(segment)) || !tables.sit.is_valid(segment, offset)
             })?);
         }
         Ok(self.dropped.as_ref().and_then(|all| all.get(&nid.0)).map(|(_, addr)| *addr))

@@ -193,6 +193,33 @@ fn what_two_tables_lost_is_found_by_the_third() {
     }
 }
 
+/// Both tables hold something that looks like entries here and there.
+#[test]
+fn what_two_tables_have_as_junk_is_found_by_the_third() {
+    let whole = populated();
+    let ino = whole.find("large").ino;
+    let (before, inodes) = (tree(whole, ino), whole.check().counts.inodes);
+    for seed in 1..6_u64 {
+        let image = whole.copy();
+        let mut state = seed;
+        let mut junk = |addr: BlockAddr, from: usize| {
+            image.edit(addr, |block| {
+                for byte in &mut block[from..] {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    *byte = (state >> 56) as u8;
+                }
+            });
+        };
+        for second in [false, true] {
+            junk(image.geometry.nat_block(0, second), if seed % 2 == 0 { 0 } else { 512 });
+            junk(image.geometry.sit_block(0, second), if seed % 3 == 0 { 0 } else { 1024 });
+        }
+        let actions = repaired(&image);
+        assert!(tree(&image, ino) == before, "seed {seed}: {actions:?}");
+        assert_eq!(image.check().counts.inodes, inodes, "seed {seed}: {actions:?}");
+    }
+}
+
 /// Without its extra attributes all addresses of an inode stand further back than they should.
 #[test]
 fn slots_of_an_inode_that_lost_its_layout_get_their_blocks() {
