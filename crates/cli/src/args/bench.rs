@@ -26,6 +26,8 @@ Examples:
   f2fs bench fxmark --directory /mnt/f2fs --workload mwul,mwcl --threads 1,2,4")]
     Fxmark(FxmarkArgs),
     /// Read blocks of 4 KiB from many threads, with the library's range locks and with a tree of ranges as in Btrfs.
+    ///
+    /// The first measurement of each number of threads is done twice, and the first result thrown away, as in fxmark.
     #[command(after_help = "\
 Examples:
   f2fs bench read --threads 1,2,4

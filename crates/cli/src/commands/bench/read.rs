@@ -48,14 +48,22 @@ pub(crate) fn run(args: &ReadArgs, begun: &AtomicBool) -> Result<(), CliError> {
     let mut all = Vec::new();
     for threads in &args.threads.threads {
         // Tables innermost, so that tables are compared by measurements close together.
-        for table in &args.table {
+        for (index, table) in args.table.iter().enumerate() {
             let setting = Setting { threads: usize::from(*threads), table: (*table).into(), ..setting };
-            bar.set_message(format!("{} {threads} threads", setting.table_name()));
             let failed =
                 |error: ReadsError| CliError::new(format_args!("{}, {threads} threads: {error}", setting.table_name()));
-            let volume = files.open(Arc::clone(&device), setting.table).map_err(failed)?;
-            let measured = volume.measure(&setting).map_err(failed)?;
-            volume.close().map_err(failed)?;
+            let measure = |warming: &str| {
+                bar.set_message(format!("{warming}{} {threads} threads", setting.table_name()));
+                let volume = files.open(Arc::clone(&device), setting.table).map_err(failed)?;
+                let measured = volume.measure(&setting).map_err(failed)?;
+                volume.close().map_err(failed)?;
+                Ok::<_, CliError>(measured)
+            };
+            if index == 0 {
+                // It alone would pay for the memory that the others then find in the process.
+                measure("warm-up: ")?;
+            }
+            let measured = measure("")?;
             output.line(&measured.csv())?;
             all.push(measured);
             bar.inc(1);
