@@ -37,8 +37,6 @@ pub(super) struct Tables {
     summaries: HashMap<u32, Box<SummaryBlock>>,
     /// Blocks of node segments by the NID in their footers, once somebody asked.
     footers: Option<HashMap<u32, Vec<BlockAddr>>>,
-    /// Blocks of the NAT in which nothing stood.
-    empty_nat: Vec<bool>,
     /// The newest blocks of nodes that the SIT does not hold for valid, by NID, once somebody asked.
     dropped: Option<HashMap<u32, (u64, BlockAddr)>>,
 }
@@ -64,7 +62,6 @@ impl Tables {
         });
         sit_journal.retain(|(segment, _)| segment.0 < geometry.main_segments);
         let mut nat = NatTable::load(&source, &geometry, &pack.bitmaps.nat)?;
-        let empty_nat = (0..geometry.nat_blocks()).map(|index| nat.block(index).is_none()).collect();
         nat.apply_journal(&nat_journal, &geometry, &ignored);
         let mut sit = SitTable::load(&source, &geometry, &pack.bitmaps.sit)?;
         sit.apply_journal(&sit_journal, &ignored);
@@ -82,7 +79,6 @@ impl Tables {
             sit,
             summaries: HashMap::new(),
             footers: None,
-            empty_nat,
             dropped: None,
             geometry,
         };
@@ -207,11 +203,12 @@ impl Tables {
     }
 
     /// The newest block of a node that the SIT does not hold for a valid one of nodes, though summary and footer say
-    /// what it was; if the NAT names a place, where it is not, or its whole block was lost. Else the NAT says that there
-    /// is no such node.
+    /// what it was; if the NAT names a place, where it is not, or knows nothing of the NID. Else the NAT says that there is
+    /// no such node any more.
     pub(super) fn dropped(&mut self, overlay: &Overlay, nid: Nid) -> Result<Option<BlockAddr>, RepairError> {
-        let is_lost = self.empty_nat.get(nid.index() / f2fs_format::nat::ENTRIES_PER_BLOCK) == Some(&true);
-        if !is_lost && self.nat.get(nid).block_addr.get() == 0 {
+        let entry = self.nat.get(nid);
+        // One that was freed keeps a version.
+        if entry.block_addr.get() == 0 && (entry.ino.get() != 0 || entry.version != 0) {
             return Ok(None);
         }
         if self.dropped.is_none() {
