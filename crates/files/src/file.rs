@@ -166,10 +166,11 @@ impl File {
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at) and [`sync_all`](Self::sync_all): nothing is promised then. After an error of
-    /// the device this file system still reads the file as it was, and it may refuse all changes. The next one that is
-    /// opened finds what a crash may leave, as above: the node may be on the device, and the data that it names not. In
-    /// the mode [`Strict`](f2fs_volume::FsyncMode::Strict) the data is durable first, and no block has anything but its
-    /// old or its new bytes.
+    /// the device this file system still reads the file as it was, and it may refuse all changes. So does the next one that
+    /// is opened, if the device went on: the node that names the data is taken out of the log. If the device did not, or
+    /// on zones, where nothing is written over, the next one finds what a crash may leave, as above. In the mode
+    /// [`Strict`](f2fs_volume::FsyncMode::Strict) the data is durable first, and no block has anything but its old or its
+    /// new bytes.
     pub fn write_durable(&self, buf: &[u8], offset: u64) -> Result<usize, FsError> {
         if self.access.places_writes()? {
             self.append(buf)?;

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use f2fs_check::{CheckOptions, check};
@@ -24,6 +24,8 @@ enum Carelessness {
     LongBuffers,
     OneTooMany,
     OneMissing,
+    /// Each is handed out twice.
+    Twice,
 }
 
 const ALL: [Carelessness; 6] = [
@@ -40,8 +42,14 @@ const ALL: [Carelessness; 6] = [
 struct Careless {
     below: MemoryDevice,
     how: Carelessness,
-    from: u64,
+    from: AtomicU64,
     batches: AtomicU64,
+}
+
+impl Careless {
+    fn new(below: MemoryDevice, how: Carelessness, from: u64) -> Arc<Careless> {
+        Arc::new(Careless { below, how, from: from.into(), batches: AtomicU64::default() })
+    }
 }
 
 impl BlockDevice for Careless {
@@ -60,7 +68,7 @@ impl BlockDevice for Careless {
     fn submit(&self, requests: Vec<Request>) -> Ticket {
         let reads = requests.iter().all(|request| request.op == Op::Read);
         let mut done = self.below.submit(requests).wait();
-        if !reads || self.batches.fetch_add(1, Ordering::Relaxed) < self.from {
+        if !reads || self.batches.fetch_add(1, Ordering::Relaxed) < self.from.load(Ordering::Relaxed) {
             return Ticket::ready(done);
         }
         let of_each = |done: &mut Vec<Completion>, change: fn(&mut AlignedBuf)| {
@@ -77,16 +85,13 @@ impl BlockDevice for Careless {
                 done.push(Completion { request: Request::read(0, AlignedBuf::new(1)), result: Ok(()) });
             }
             Carelessness::OneMissing => drop(done.pop()),
+            Carelessness::Twice => {
+                let doubled = Doubled(done.into_iter().enumerate().collect());
+                return Ticket::pending(doubled.0.len(), Vec::new(), Box::new(doubled));
+            }
         }
         Ticket::ready(done)
     }
-}
-
-/// Hands each completion out twice while it is told to.
-#[derive(Debug)]
-struct Twice {
-    below: MemoryDevice,
-    is_on: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -99,28 +104,6 @@ impl Pending for Doubled {
             out.push_back((index, Completion { request: request.clone(), result: result.clone() }));
             out.push_back((index, completion));
         }
-    }
-}
-
-impl BlockDevice for Twice {
-    fn info(&self) -> &DeviceInfo {
-        self.below.info()
-    }
-
-    fn claims(&self) -> &Claims {
-        self.below.claims()
-    }
-
-    fn flush(&self) -> Result<(), DeviceError> {
-        self.below.flush()
-    }
-
-    fn submit(&self, requests: Vec<Request>) -> Ticket {
-        let done = self.below.submit(requests).wait();
-        if !self.is_on.load(Ordering::Relaxed) {
-            return Ticket::ready(done);
-        }
-        Ticket::pending(done.len(), Vec::new(), Box::new(Doubled(done.into_iter().enumerate().collect())))
     }
 }
 
@@ -165,11 +148,11 @@ fn read_all(device: &Arc<Careless>, page_cache: u64) -> Result<(), FsError> {
 
 #[test]
 fn answers_that_come_twice_are_an_error() {
-    let device = Arc::new(Twice { below: filled(), is_on: AtomicBool::new(false) });
+    let device = Careless::new(filled(), Carelessness::Twice, u64::MAX);
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
     let long = fs.open_file("/long").unwrap();
     assert_eq!(long.read_at(&mut [0; 4096], (LONG - 4096) as u64).unwrap(), 4096);
-    device.is_on.store(true, Ordering::Relaxed);
+    device.from.store(0, Ordering::Relaxed);
     let mut pages = vec![[0; 4096]; 100];
     let mut reads: Vec<_> = pages.iter_mut().zip(0..).map(|(page, n)| ReadSlice::new(n * 8192, page)).collect();
     let error = long.read_many(8, &mut reads).unwrap_err().to_string();
@@ -180,12 +163,7 @@ fn answers_that_come_twice_are_an_error() {
 fn answers_that_break_their_promise_are_errors() {
     let volume = filled();
     within(Duration::from_secs(600), move || {
-        let careful = Arc::new(Careless {
-            below: volume.snapshot(),
-            how: Carelessness::OneMissing,
-            from: u64::MAX,
-            batches: AtomicU64::default(),
-        });
+        let careful = Careless::new(volume.snapshot(), Carelessness::OneMissing, u64::MAX);
         read_all(&careful, 0).unwrap();
         let batches = careful.batches.load(Ordering::Relaxed);
         for how in ALL {
@@ -193,8 +171,7 @@ fn answers_that_break_their_promise_are_errors() {
             // Among the first reads, which open the volume, and among the last ones, which are of data.
             for from in [0, 1, 2, 3, 5, 8, 13, 20, 40].into_iter().chain(batches - 40..batches) {
                 for page_cache in [0, 1 << 20] {
-                    let device =
-                        Arc::new(Careless { below: volume.snapshot(), how, from, batches: AtomicU64::default() });
+                    let device = Careless::new(volume.snapshot(), how, from);
                     match read_all(&device, page_cache) {
                         // An answer too many is not listened to.
                         Ok(()) => {}

@@ -67,8 +67,9 @@ impl Syncs<'_> {
     /// is told in the end where each block lies. Both are called with the page locked.
     ///
     /// # Errors
-    /// [`VolumeError::Device`], [`VolumeError::Stopped`]: the file in memory is as it was, and the blocks are free. On
-    /// the device is what a crash may leave ([`FsyncMode`]). Others concern the sync alone: the file has the blocks.
+    /// [`VolumeError::Device`], [`VolumeError::Stopped`]: the file in memory is as it was, and the blocks are free. So
+    /// it is on the device, if that went on and has no zones; else there is what a crash may leave ([`FsyncMode`]). Others
+    /// concern the sync alone: the file has the blocks.
     pub fn flight(
         self,
         op: &Op<'_>,
@@ -235,8 +236,8 @@ impl Syncs<'_> {
     }
 
     /// Takes the nodes of a group that failed out of the log, from its first block on: they may be on the device, and
-    /// the data that they name not. Roll-forward ends at a block that is no node. An error changes nothing: then the
-    /// device is as after a crash.
+    /// the data that they name not. Roll-forward ends at a block that is no node. Zones take no second write, and an error
+    /// here changes nothing: then the device is as after a crash.
     fn cut_chain(self, first: Option<BlockAddr>) {
         let Some(first) = first.filter(|_| !self.0.zoning.is_zoned()) else { return };
         let cut = self.0.device.write_slice(u64::from(first.0), &[0; BLOCK_SIZE]);

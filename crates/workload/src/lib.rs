@@ -38,6 +38,16 @@ fn second_name() -> f2fs_files::FsError {
     f2fs::format::Corruption::Range { what, found: 2, min: 1, max: 1 }.into()
 }
 
+/// The path of a name in a directory. Nothing as the directory: the name itself.
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = directory.to_vec();
+    if !matches!(path.last(), None | Some(b'/')) {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
 /// The example of this crate's README, so that it is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

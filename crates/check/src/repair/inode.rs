@@ -122,14 +122,19 @@ impl Walk<'_> {
         if *node.as_block() != *before.as_block() {
             self.state.act(|| format!("inode {ino}: {}", differences(&before, &node)));
             self.put(addr, &mut node);
-        } else if f2fs_format::inode::has_checksum(node.inode(), features) {
+        } else if self.checksum_holds(&node) == Some(false) {
             let sum = f2fs_format::inode::checksum(&node, self.tables.seed);
-            if node.inode().extra().is_some_and(|extra| extra.i_inode_checksum.get() != sum) {
-                self.state.act(|| format!("inode {ino}: i_inode_checksum is {sum:#010x}"));
-                self.put(addr, &mut node);
-            }
+            self.state.act(|| format!("inode {ino}: i_inode_checksum is {sum:#010x}"));
+            self.put(addr, &mut node);
         }
         Ok(())
+    }
+
+    /// Whether an inode's checksum is right; `None` if it has none.
+    pub(super) fn checksum_holds(&self, node: &NodeBlock) -> Option<bool> {
+        let extra = node.inode().extra()?;
+        let has_one = f2fs_format::inode::has_checksum(node.inode(), self.tables.geometry.features);
+        has_one.then(|| extra.i_inode_checksum.get() == f2fs_format::inode::checksum(node, self.tables.seed))
     }
 
     fn mend_mode(&mut self, ino: Nid, role: Role, node: &mut NodeBlock) -> FileType {

@@ -64,7 +64,7 @@ impl Walk<'_> {
         }
         let before = *node;
         let inside = self.look_inside(ino, node)?;
-        let file_type = self.choose(node.inode(), by_mode, by_entry, &inside);
+        let file_type = choose(node.inode(), by_mode, by_entry, &inside);
         let inode = node.inode_mut();
         if file_type != by_mode && file_type != FileType::Unknown {
             inode.i_mode = (inode.i_mode.get() & 0o7777 | file_type.to_mode()).into();
@@ -99,22 +99,22 @@ impl Walk<'_> {
             counted: node.inode().i_blocks.get().saturating_sub(beside),
         })
     }
+}
 
-    /// The type: the one of the two that fits to what the inode holds. If both do, the mode's; but the entry's if one
-    /// bit makes one mode of the other, and more than one bit one entry of the other.
-    fn choose(&self, inode: &Inode, by_mode: FileType, by_entry: FileType, inside: &Inside) -> FileType {
-        if by_mode == by_entry || by_entry == FileType::Unknown {
-            return by_mode;
-        }
-        let fits = |file_type| fits(inode, file_type, inside);
-        let bits = |one: u32, other: u32| (one ^ other).count_ones();
-        let in_mode = bits(by_mode.to_mode().into(), by_entry.to_mode().into());
-        let in_entry = bits(by_mode.number().into(), by_entry.number().into());
-        match (fits(by_mode), fits(by_entry)) {
-            (false, true) => by_entry,
-            (true, true) if in_mode == 1 && in_entry > 1 => by_entry,
-            _ => by_mode,
-        }
+/// The type: the one of the two that fits to what the inode holds. If both do, the mode's; but the entry's if one
+/// bit makes one mode of the other, and more than one bit one entry of the other.
+fn choose(inode: &Inode, by_mode: FileType, by_entry: FileType, inside: &Inside) -> FileType {
+    if by_mode == by_entry || by_entry == FileType::Unknown {
+        return by_mode;
+    }
+    let fits = |file_type| fits(inode, file_type, inside);
+    let bits = |one: u32, other: u32| (one ^ other).count_ones();
+    let in_mode = bits(by_mode.to_mode().into(), by_entry.to_mode().into());
+    let in_entry = bits(by_mode.number().into(), by_entry.number().into());
+    match (fits(by_mode), fits(by_entry)) {
+        (false, true) => by_entry,
+        (true, true) if in_mode == 1 && in_entry > 1 => by_entry,
+        _ => by_mode,
     }
 }
 

@@ -49,10 +49,7 @@ impl Walk<'_> {
     pub(super) fn mend_shift(&mut self, ino: Nid, node: &mut NodeBlock) -> Result<(), RepairError> {
         let features = self.tables.geometry.features;
         let is_inline = node.inode().i_inline & (inline::DATA | inline::DENTRY) != 0;
-        let sum = f2fs_format::inode::has_checksum(node.inode(), features)
-            .then(|| f2fs_format::inode::checksum(node, self.tables.seed));
-        let is_sound = sum.is_some() && sum == node.inode().extra().map(|extra| extra.i_inode_checksum.get());
-        if is_inline || is_sound || !features.contains(Features::EXTRA_ATTR) {
+        if is_inline || !features.contains(Features::EXTRA_ATTR) || self.checksum_holds(node) == Some(true) {
             return Ok(());
         }
         let words = node.inode().layout(features).extra_words as i32;

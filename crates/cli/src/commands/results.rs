@@ -56,9 +56,8 @@ impl<'a> ResultFile<'a> {
     /// Whether it can be written is better known now than after an hour. Nothing is written, and no file is left.
     ///
     /// # Errors
-    /// If it holds an F2FS volume, or cannot be written.
+    /// If it cannot be written.
     pub(super) fn new(path: &'a Path) -> Result<ResultFile<'a>, CliError> {
-        expect_no_volume(path)?;
         let mut result = ResultFile { path, open: our_own(path) };
         match path.metadata() {
             _ if result.open.is_some() => {}

@@ -244,12 +244,13 @@ impl<'a> Outward<'a> {
 
     /// The path in the volume, for messages.
     fn source(&self, below: &[u8]) -> PathBuf {
-        self.from.join(path_from_bytes(below))
+        // An empty path would add a slash.
+        if below.is_empty() { self.from.clone() } else { self.from.join(path_from_bytes(below)) }
     }
 
     fn enter(&self, parent: &Node<Directory>, name: &[u8]) -> Result<Directory, CopyError> {
         let above = parent.below();
-        let below = join(&above, name);
+        let below = crate::join(&above, name);
         let unread = |error: FsError| volume(&self.source(&below))(error);
         let inode = parent.what.inode.lookup(name).map_err(unread)?;
         let stat = inode.metadata().map_err(unread)?;
@@ -358,7 +359,7 @@ impl<'a> Outward<'a> {
         stat: &Metadata,
         make: impl Fn() -> rustix::io::Result<T>,
     ) -> Result<T, CopyError> {
-        let shown = || self.shown(&join(entry.below, entry.name));
+        let shown = || self.shown(&crate::join(entry.below, entry.name));
         let failed = |error: Errno| host(&shown())(error.into());
         match make() {
             Err(Errno::EXIST) => {}
@@ -377,7 +378,7 @@ impl<'a> Outward<'a> {
     }
 
     fn make(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Metadata) -> Result<(), CopyError> {
-        let to = self.shown(&join(entry.below, entry.name));
+        let to = self.shown(&crate::join(entry.below, entry.name));
         let xattrs = entry.inode.xattrs().map_err(volume(&entry.from))?;
         if stat.kind == FileKind::Regular {
             let file = entry.inode.open_file().map_err(volume(&entry.from))?;
@@ -438,13 +439,4 @@ fn special(kind: FileKind) -> Option<FileType> {
 fn is_name(name: &[u8]) -> bool {
     let dots = name == b"." || name == b"..";
     (1..=255).contains(&name.len()) && !dots && !name.iter().any(|byte| matches!(byte, b'/' | 0))
-}
-
-fn join(below: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = below.to_vec();
-    if !path.is_empty() {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name);
-    path
 }

@@ -79,7 +79,7 @@ pub fn walk_volume_with(
             levels.pop();
             continue;
         };
-        let path = join(&level.path, &name);
+        let path = crate::join(&level.path, &name);
         match level.directory.lookup(&name) {
             Ok(directory) => {
                 let mut next = Level { path, below: Vec::new(), directory };
@@ -130,7 +130,7 @@ impl<F: FnMut(u64)> Walk<F> {
                     continue;
                 }
             };
-            let path = join(&level.path, &name);
+            let path = crate::join(&level.path, &name);
             let found = level.directory.lookup(&name).map_err(|source| failed("stat", &path, source));
             match found.and_then(|inode| self.visit(&path, &inode, failure).map(|()| inode)) {
                 Ok(inode) if inode.kind() != FileKind::Directory => {}
@@ -233,15 +233,6 @@ impl<F: FnMut(u64)> Walk<F> {
 
 fn failed(action: &'static str, path: &[u8], source: FsError) -> VolumeWalkError {
     VolumeWalkError { action, path: Quoted(path).to_string(), source: Box::new(source) }
-}
-
-fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = directory.to_vec();
-    if directory != b"/" {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name);
-    path
 }
 
 fn kind(kind: FileKind) -> EntryKind {
