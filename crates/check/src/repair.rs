@@ -23,6 +23,8 @@
 //!   summary say that it was there, begins anew with all that summaries and footers say was in it: a file keeps its
 //!   content, to whole blocks.
 //! - Nodes are looked for in segments of which the SIT knows nothing, too, if their summaries say that they have some.
+//! - Of two superblocks that differ the one wins with which less is wrong. Where nothing else is, the other one is all
+//!   that is written.
 //! - A checkpoint of which only the first block is lost wins over the older one that is in force, if the volume is
 //!   whole with it, or is not without it either. Where nothing else is wrong, that block is all that is written.
 //! - What cannot be told is left alone: the check of the result then still finds it, and [`Repair::after`] says so.
@@ -43,6 +45,7 @@
 #![doc = include_str!("repair/corpus.md")]
 
 mod backup;
+mod beginning;
 mod directory;
 mod entries;
 mod grow;
@@ -58,6 +61,7 @@ mod overlay;
 mod owners;
 mod rebuild;
 mod state;
+mod superblocks;
 mod tables;
 mod walk;
 mod zoned;
@@ -195,8 +199,8 @@ impl Repair {
 const UNREPAIRED: Features =
     Features(Features::ENCRYPT.0 | Features::CASEFOLD.0 | Features::COMPRESSION.0 | Features::DEVICE_ALIAS.0);
 
-fn require_repairable(device: &dyn BlockDevice) -> Result<(), RepairError> {
-    let (sb, _) = superblock::load(&Source::new(device), &Collector::default())?;
+fn require_repairable(overlay: &Overlay) -> Result<(), RepairError> {
+    let (sb, _) = superblock::load(&Source::new(overlay), &Collector::default())?;
     let bits = sb.feature.get() & UNREPAIRED.0;
     if bits != 0 {
         return Err(RepairError::Unsupported { bits, names: Features(bits).names().join(", ") });
@@ -241,7 +245,6 @@ fn plan_with(
 ) -> Result<Repair, RepairError> {
     let claim = device.claims().exclusive(CLAIMANT)?;
     let before = judge(&**device, options)?;
-    require_repairable(&**device)?;
     let mut repair = Repair {
         before,
         after: CheckReport::default(),
@@ -258,7 +261,13 @@ fn plan_with(
         repair.after = repair.before.clone();
         return Ok(repair);
     }
-    let beginning = lost_checkpoint::begin(device, options, gives_up_synced, &mut repair)?;
+    let beginning = superblocks::begin(device, options, &mut repair)?;
+    if !repair.changes.is_empty() && !(gives_up_synced && has_synced(&**device)?) {
+        return Ok(repair);
+    }
+    repair.changes.clear();
+    require_repairable(&beginning.overlay)?;
+    let beginning = lost_checkpoint::begin(beginning, options, gives_up_synced, &mut repair)?;
     if !repair.changes.is_empty() {
         return Ok(repair);
     }

@@ -13,8 +13,8 @@ use super::source::Source;
 /// Least number of sections (`F2FS_MIN_SEGMENTS` of fsck.f2fs).
 const MIN_SECTIONS: u64 = 9;
 
-/// Reads both copies; the first valid one is in force, as in Linux. If it alone has features that nobody can read, and
-/// that the second has not, they are a damage, and the second is.
+/// Reads both copies; the first valid one is in force, as in Linux. If it alone has features that nobody can read, or
+/// lies on other devices than these, that is a damage, and the second is.
 ///
 /// # Errors
 /// [`CheckError::NoSuperblock`], [`CheckError::Unsupported`], [`CheckError::DeviceTooSmall`].
@@ -26,6 +26,12 @@ pub(super) fn load(source: &Source<'_>, findings: &Collector) -> Result<(SuperBl
         (Ok(first), Ok(second)) if refused(first.features).0 & !second.features.0 != 0 => {
             let (found, what) = (refused(first.features).0, "features that cannot be read, and the other copy has not");
             findings.add(FindingKind::Superblock, Place::Superblock(0), Problem::Fault { what, found: found.into() });
+            (copies[1], second)
+        }
+        (Ok(first), Ok(second)) if !fits(&copies[0], &first, source) && fits(&copies[1], &second, source) => {
+            let what = "the devices do not fit, as they do by the other copy; end of the main area";
+            let problem = Problem::Fault { what, found: first.main_end().0.into() };
+            findings.add(FindingKind::Superblock, Place::Superblock(0), problem);
             (copies[1], second)
         }
         (Ok(geometry), Ok(second)) => {
@@ -60,9 +66,15 @@ pub(super) fn load(source: &Source<'_>, findings: &Collector) -> Result<(SuperBl
     Ok((sb, geometry))
 }
 
+/// Whether these are the devices that a copy names, and are large enough.
+fn fits(sb: &SuperBlock, geometry: &Geometry, source: &Source<'_>) -> bool {
+    check_devices(sb, source.device_parts(), &Collector::default()).is_ok()
+        && u64::from(geometry.main_end().0) <= source.device_blocks()
+}
+
 /// The first byte in which two copies differ, other than in fields of which only one copy is written: the kernel's
 /// version strings (fsck.f2fs updates one copy alone), the error log, and the checksum over them may differ.
-fn first_difference(a: &SuperBlock, b: &SuperBlock) -> Option<usize> {
+pub(super) fn first_difference(a: &SuperBlock, b: &SuperBlock) -> Option<usize> {
     let comparable = |sb: &SuperBlock| {
         let mut sb = *sb;
         sb.version = [0; 256];
@@ -92,7 +104,7 @@ fn check_devices(sb: &SuperBlock, parts: &[(u64, u64)], findings: &Collector) ->
 }
 
 /// Those of the features that nobody here can read.
-fn refused(features: Features) -> Features {
+pub(super) fn refused(features: Features) -> Features {
     let known = Features::NAMES.iter().fold(0, |bits, (feature, _)| bits | feature.0);
     Features(features.0 & known & !Features::READ_ONLY.0)
 }

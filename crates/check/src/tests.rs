@@ -12,5 +12,6 @@ mod lost;
 mod names;
 mod nodes;
 mod reading;
+mod superblocks;
 mod tables;
 mod unclean;

@@ -1,9 +1,8 @@
 //! The checkpoint that a repair begins with, where the newest one has lost its first block.
 
-use f2fs_device::BlockDevice;
 use f2fs_format::{Geometry, LogType};
-use f2fs_sync::PlainArc;
 
+use super::beginning::Beginning;
 use super::overlay::Overlay;
 use super::{Repair, RepairError, has_synced};
 use crate::finding::{FindingKind, Severity};
@@ -12,34 +11,27 @@ use crate::report::{CheckReport, Collector};
 use crate::source::Source;
 use crate::{CheckOptions, judge, superblock};
 
-/// What a repair begins with.
-pub(super) struct Beginning {
-    /// The device, with the block that was put back.
-    pub(super) overlay: Overlay,
-    /// What was decided, if there was something to decide.
-    pub(super) actions: Vec<String>,
-}
-
 /// Puts the first block back if the volume is whole then, or if it is not whole without either; says in `repair` when
 /// nothing else has to be done.
 pub(super) fn begin(
-    device: &PlainArc<dyn BlockDevice>,
+    beginning: Beginning,
     options: &CheckOptions<'_>,
     gives_up_synced: bool,
     repair: &mut Repair,
 ) -> Result<Beginning, RepairError> {
-    let overlay = Overlay::new(device.clone());
-    let Some((geometry, lost)) = find(&overlay)? else { return Ok(Beginning { overlay, actions: Vec::new() }) };
+    let Some((geometry, lost)) = find(&beginning.overlay)? else { return Ok(beginning) };
+    let Beginning { overlay: as_it_is, mut actions } = beginning;
+    let overlay = Overlay::new_on(&as_it_is);
     let (start, version) = (geometry.checkpoint_pack(lost.index), lost.version());
     overlay.put(start, lost.end.as_block());
     let after = judge(&overlay, options)?;
     let sound = after.is_consistent() && after.complete;
     if !sound && is_sound_without(&repair.before) {
-        let given_up = format!("checkpoint {version:#x} is given up: the volume is damaged with it, and whole without");
-        return Ok(Beginning { overlay: Overlay::new(device.clone()), actions: vec![given_up] });
+        actions.push(format!("checkpoint {version:#x} is given up: the volume is damaged with it, and whole without"));
+        return Ok(Beginning { overlay: as_it_is, actions });
     }
     repair.brings_back_checkpoint = true;
-    let mut actions = vec![format!("pack {}: the first block of checkpoint {version:#x} is put back", lost.index)];
+    actions.push(format!("pack {}: the first block of checkpoint {version:#x} is put back", lost.index));
     let has_synced = has_synced(&overlay)?;
     if sound && !after.needs_repair() && !(gives_up_synced && has_synced) {
         repair.after = after;

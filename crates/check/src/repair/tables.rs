@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use f2fs_device::BlockDevice as _;
 use f2fs_format::checkpoint::{CheckpointBlock, VersionBitmaps, flags};
-use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Summary, SummaryBlock, TYPE_DATA, TYPE_NODE};
@@ -14,6 +12,7 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, Nid, Segment
 use super::RepairError;
 use super::overlay::Overlay;
 use super::state::State;
+use super::superblocks;
 use crate::logs::{self, Logs};
 use crate::nat::NatTable;
 use crate::pack::{self, Pack};
@@ -51,7 +50,7 @@ impl Tables {
         let source = Source::new(overlay);
         let ignored = Collector::default();
         let (mut sb, _) = superblock::load(&source, &ignored)?;
-        mend_superblock(overlay, &mut sb, state)?;
+        superblocks::mend(overlay, &mut sb, state)?;
         let geometry = Geometry::from_superblock(&sb)?;
         let pack = load_pack(overlay, &source, &geometry, state)?;
         let orphans = logs::orphans(&source, &pack, &geometry, &ignored)?;
@@ -261,68 +260,6 @@ impl Tables {
         }
         Ok(newest)
     }
-}
-
-/// Fields of the superblock that follow from others, and the other copy.
-fn mend_superblock(overlay: &Overlay, sb: &mut SuperBlock, state: &mut State) -> Result<(), RepairError> {
-    let seal = |sb: &mut SuperBlock| {
-        if Features(sb.feature.get()).contains(Features::SB_CHECKSUM) {
-            sb.crc = sb.compute_crc().into();
-        }
-    };
-    let known = Features::NAMES.iter().fold(0, |bits, (feature, _)| bits | feature.0);
-    let unknown = sb.feature.get() & !known;
-    if unknown != 0 {
-        sb.feature = (sb.feature.get() & known).into();
-        state.act(|| format!("superblock: the unknown feature bits {unknown:#x} are cleared"));
-    }
-    let needs_extra = Features::PROJECT_QUOTA.0
-        | Features::INODE_CHECKSUM.0
-        | Features::FLEXIBLE_INLINE_XATTR.0
-        | Features::INODE_CRTIME.0;
-    if sb.feature.get() & needs_extra != 0 && sb.feature.get() & Features::EXTRA_ATTR.0 == 0 {
-        sb.feature = (sb.feature.get() | Features::EXTRA_ATTR.0).into();
-        state.act(|| "superblock: the feature extra_attr is on, which others need".to_owned());
-    }
-    if sb.feature.get() & Features::QUOTA.0 == 0 && sb.qf_ino.iter().any(|ino| ino.get() != 0) {
-        // Files of users may be taken for quota files by a bit that was flipped in one copy.
-        for copy in [0, 1] {
-            let other = SuperBlock::read(&*overlay.block(BlockAddr(copy))?);
-            if other.magic == sb.magic && other.qf_ino.iter().all(|ino| ino.get() == 0) {
-                sb.qf_ino = other.qf_ino;
-                state.act(|| format!("superblock: names no quota files, as in copy {}", copy + 1));
-                break;
-            }
-        }
-    }
-    seal(sb);
-    let geometry = Geometry::from_superblock(sb)?;
-    let device = overlay.info().blocks;
-    // On several devices the count has those behind the last segment of each.
-    if geometry.block_count > device && sb.devs[1].path[0] == 0 {
-        sb.block_count = device.into();
-        state.act(|| format!("superblock: block_count is {device}, was {}", geometry.block_count));
-    }
-    let segments = (geometry.main_end().0 - geometry.segment0_blkaddr.0) / BLOCKS_PER_SEGMENT;
-    if segments != geometry.segment_count {
-        sb.segment_count = segments.into();
-        state.act(|| format!("superblock: segment_count is {segments}, was {}", geometry.segment_count));
-    }
-    if geometry.secs_per_zone > geometry.sections {
-        sb.secs_per_zone = 1.into();
-        state.act(|| format!("superblock: secs_per_zone is 1, was {}", geometry.secs_per_zone));
-    }
-    seal(sb);
-    for copy in [0, 1] {
-        let mut block = overlay.block(BlockAddr(copy))?;
-        let before = block.clone();
-        sb.write(&mut block);
-        if block != before {
-            overlay.put(BlockAddr(copy), &block);
-            state.act(|| format!("superblock {}: is written anew", copy + 1));
-        }
-    }
-    Ok(())
 }
 
 /// The pack in force, or the other one; else one of them with its layout put right.
