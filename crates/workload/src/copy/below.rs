@@ -24,6 +24,11 @@ impl Below {
         Ok(Below { root })
     }
 
+    /// A directory by its name in another one.
+    pub(super) fn child(parent: &OwnedFd, name: &[u8]) -> io::Result<Below> {
+        Ok(Below { root: beneath(parent.as_fd(), name, OFlags::PATH)? })
+    }
+
     /// Opens a directory below by its names, separated by slashes; no name: the directory itself. `flags` may be
     /// [`OFlags::PATH`]. A symbolic link on the way or at the end is an error.
     pub(super) fn directory(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use f2fs::files::Xattr;
 use f2fs::{FileKind, Metadata, Time};
@@ -30,7 +30,12 @@ pub(super) enum Made<'a> {
 /// Sets all attributes of `stat` and `xattrs` on what is shown as `to`; returns the extended attributes that the host
 /// did not take. Not that they were refused for want of rights, as others' owners are: those are the system's, not the
 /// user's. Without the owner there is no set-ID bit: it would lend the rights of somebody else.
-pub(super) fn attributes(made: &Made<'_>, to: &Path, stat: &Metadata, xattrs: &[Xattr]) -> io::Result<Vec<CopyError>> {
+pub(super) fn attributes(
+    made: &Made<'_>,
+    to: impl Fn() -> PathBuf,
+    stat: &Metadata,
+    xattrs: &[Xattr],
+) -> io::Result<Vec<CopyError>> {
     let mut not_taken = Vec::new();
     let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));
     let owned = match made {
@@ -50,7 +55,7 @@ pub(super) fn attributes(made: &Made<'_>, to: &Path, stat: &Metadata, xattrs: &[
         };
         match set {
             Err(Errno::PERM) if !name.starts_with(b"user.") => {}
-            Err(error) => not_taken.push(lost(to, xattr, io::Error::from(error))),
+            Err(error) => not_taken.push(lost(&to(), xattr, io::Error::from(error))),
             Ok(()) => {}
         }
     }

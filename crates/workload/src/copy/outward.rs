@@ -6,9 +6,12 @@
 //! the lock of the known directories for one look. No other lock is taken for longer than a call of [`Crew`] or
 //! [`Tally`].
 
+mod directory;
+mod entry;
+
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs::{self, File as HostFile, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -18,15 +21,16 @@ use f2fs::files::path_from_bytes;
 use f2fs::format::{Corruption, Nid};
 use f2fs::sync::{Arc, Mutex};
 use f2fs::{DirEntry, FileKind, FileSystem, FsError, InodeRef, Metadata};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use self::directory::{Directory, Holds};
+use self::entry::{Entry, Place};
 use super::below::Below;
 use super::crew::{Crew, Node};
 use super::onto::{Made, attributes};
 use super::stream::{Buffer, fill, write_to};
 use super::tally::Tally;
-use super::volume_files::Identity;
 use super::{CopyError, CopyOptions, CopyProgress, VolumeFiles, Watch, host, incomplete, volume};
 
 /// Entries of a directory that one worker copies before another may go on.
@@ -77,8 +81,7 @@ pub fn copy_out(
         let inode = last(fs, from).map_err(volume(from))?;
         let copy = Outward::new(from, parent, options, tally)?;
         let directory = copy.below.directory(b"", OFlags::PATH).map_err(host(parent))?;
-        let from = from.to_path_buf();
-        let entry = Entry { directory: &directory, below: b"", name: name.as_bytes(), inode: &inode, from };
+        let entry = Entry { node: None, directory: &directory, name: name.as_bytes(), inode: &inode };
         copy.entry(&mut Buffer::new(), &entry, &stat)?;
         return copy.tally.result();
     }
@@ -92,7 +95,7 @@ pub fn copy_out(
     let copy = Outward::new(from, to, options, tally)?;
     copy.known.lock().insert(stat.ino);
     let inode = fs.inode_at(from).map_err(volume(from))?;
-    let top = Node { parent: None, what: Directory { name: Vec::new(), inode, stat } };
+    let top = Node { parent: None, what: Directory::top(inode, stat) };
     let job = Job::Page { node: Arc::new(top), position: 0 };
     Crew::run(job, options.workers(), Buffer::new, |buffer, job, crew| copy.work(buffer, job, crew));
     copy.tally.result()
@@ -124,30 +127,12 @@ fn one_file(
     let copied = fill(&file, from, &out, to, &mut Buffer::new(), options.workers()).and_then(|bytes| {
         let xattrs = fs.xattrs(from).map_err(volume(from))?;
         let out = OwnedFd::from(out);
-        Ok((bytes, attributes(&Made::Open(&out), to, stat, &xattrs).map_err(host(to))?))
+        Ok((bytes, attributes(&Made::Open(&out), || to.to_path_buf(), stat, &xattrs).map_err(host(to))?))
     });
     copied.map_err(|error| {
         let gone = before.is_none() && fs::remove_file(to).is_ok();
         if gone { error } else { incomplete(to, error) }
     })
-}
-
-/// A directory on its way.
-struct Directory {
-    /// Its name in its parent; none at the top.
-    name: Vec<u8>,
-    inode: InodeRef,
-    stat: Metadata,
-}
-
-impl Node<Directory> {
-    /// The path below the top. It is put together when it is needed: all those of a deep tree are too much to keep.
-    fn below(&self) -> Vec<u8> {
-        let up = std::iter::successors(Some(self), |node| node.parent.as_deref());
-        let mut names: Vec<&[u8]> = up.map(|node| &*node.what.name).filter(|name| !name.is_empty()).collect();
-        names.reverse();
-        names.join(&b'/')
-    }
 }
 
 enum Job {
@@ -157,35 +142,14 @@ enum Job {
     Page { node: Arc<Node<Directory>>, position: u64 },
 }
 
-/// An entry on its way.
-struct Entry<'a> {
-    directory: &'a OwnedFd,
-    /// The path of `directory` below the destination.
-    below: &'a [u8],
-    name: &'a [u8],
-    inode: &'a InodeRef,
-    /// Its path in the volume.
-    from: PathBuf,
-}
-
-impl Entry<'_> {
-    fn name(&self) -> &OsStr {
-        OsStr::from_bytes(self.name)
-    }
-}
-
-/// A name on the host: the path of its directory below the destination, and the name there.
-struct Place {
-    below: Vec<u8>,
-    name: Vec<u8>,
-}
-
 struct Outward<'a> {
     /// The path in the volume that the user named.
     from: PathBuf,
     /// The path on the host that the user named.
     to: PathBuf,
     below: Below,
+    /// Directories below that are held open.
+    holds: Holds,
     /// Directories of the volume that were entered.
     known: Mutex<HashSet<Nid>>,
     /// Where the first name of a file with several names is.
@@ -202,6 +166,7 @@ impl<'a> Outward<'a> {
             from: from.to_path_buf(),
             to: to.to_path_buf(),
             below: Below::new(to).map_err(host(to))?,
+            holds: Holds::default(),
             known: Mutex::new(HashSet::new()),
             links: Mutex::new(HashMap::new()),
             tally,
@@ -248,31 +213,38 @@ impl<'a> Outward<'a> {
         if below.is_empty() { self.from.clone() } else { self.from.join(path_from_bytes(below)) }
     }
 
+    /// What is said of a directory that the volume cannot read.
+    fn unread(&self, node: &Node<Directory>) -> impl Fn(FsError) -> CopyError {
+        |error| volume(&self.source(&node.below()))(error)
+    }
+
+    /// What is said of a directory that the host cannot make or open.
+    fn failed(&self, node: &Node<Directory>) -> impl Fn(io::Error) -> CopyError {
+        |error| host(&self.shown(&node.below()))(error)
+    }
+
     fn enter(&self, parent: &Node<Directory>, name: &[u8]) -> Result<Directory, CopyError> {
-        let above = parent.below();
-        let below = crate::join(&above, name);
-        let unread = |error: FsError| volume(&self.source(&below))(error);
+        let below = || crate::join(&parent.below(), name);
+        let unread = |error: FsError| volume(&self.source(&below()))(error);
         let inode = parent.what.inode.lookup(name).map_err(unread)?;
         let stat = inode.metadata().map_err(unread)?;
         if !self.known.lock().insert(stat.ino) {
             return Err(unread(crate::second_name()));
         }
-        let failed = |error: io::Error| host(&self.shown(&below))(error);
-        let directory = self.below.directory(&above, OFlags::PATH).map_err(failed)?;
-        match rustix::fs::mkdirat(&directory, OsStr::from_bytes(name), Mode::from_raw_mode(0o700)) {
+        let made = parent.open(&self.below, OFlags::PATH).map_err(self.failed(parent))?;
+        match rustix::fs::mkdirat(&made, OsStr::from_bytes(name), Mode::from_raw_mode(0o700)) {
             // Whether it is a directory is found out when it is opened.
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(failed(error.into())),
+            Err(error) => return Err(host(&self.shown(&below()))(error.into())),
         }
-        Ok(Directory { name: name.to_vec(), inode, stat })
+        Ok(Directory::below(parent, &made, name, (inode, stat), &self.holds))
     }
 
     fn finish(&self, node: &Node<Directory>) -> Result<Vec<CopyError>, CopyError> {
-        let below = node.below();
-        let failed = |error: io::Error| host(&self.shown(&below))(error);
-        let made = self.below.directory(&below, OFlags::RDONLY).map_err(failed)?;
-        let xattrs = node.what.inode.xattrs().map_err(|error| volume(&self.source(&below))(error))?;
-        attributes(&Made::Open(&made), &self.shown(&below), &node.what.stat, &xattrs).map_err(failed)
+        let made = node.open(&self.below, OFlags::RDONLY).map_err(self.failed(node))?;
+        let xattrs = node.what.inode.xattrs().map_err(self.unread(node))?;
+        attributes(&Made::Open(&made), || self.shown(&node.below()), &node.what.stat, &xattrs)
+            .map_err(self.failed(node))
     }
 
     fn page(
@@ -282,17 +254,16 @@ impl<'a> Outward<'a> {
         position: u64,
         crew: &Crew<Job>,
     ) -> Result<(), CopyError> {
-        let (below, directory) = (node.below(), &node.what.inode);
-        let from = self.source(&below);
-        let made = self.below.directory(&below, OFlags::PATH).map_err(host(&self.shown(&below)))?;
+        let directory = &node.what.inode;
+        let made = node.open(&self.below, OFlags::PATH).map_err(self.failed(node))?;
         let list = || directory.open_dir()?.read(position, PAGE);
         let entries = match list() {
             Err(FsError::BadEntry(bad)) => {
                 crew.add(Job::Page { node: Arc::clone(node), position: bad.next });
-                self.tally.failed(volume(&from)(FsError::BadEntry(bad)));
+                self.tally.failed(self.unread(node)(FsError::BadEntry(bad)));
                 return Ok(());
             }
-            listed => listed.map_err(volume(&from))?,
+            listed => listed.map_err(self.unread(node))?,
         };
         let Some(last) = entries.last() else { return Ok(()) };
         crew.add(Job::Page { node: Arc::clone(node), position: last.next });
@@ -306,22 +277,22 @@ impl<'a> Outward<'a> {
                 continue;
             }
             if !is_name(&name) {
-                self.tally.failed(CopyError::BadName { path: from.clone(), name });
+                self.tally.failed(CopyError::BadName { path: self.source(&node.below()), name });
                 continue;
             }
-            let from = from.join(path_from_bytes(&name));
+            let unread = |error| volume(&self.source(&crate::join(&node.below(), &name)))(error);
             let found = directory.lookup(&name).and_then(|inode| Ok((inode.metadata()?, inode)));
-            let result = match found.map_err(volume(&from)) {
+            let result = match found.map_err(unread) {
                 Ok((stat, _)) if stat.ino != ino && is_still(directory, position, &name, ino) => {
                     let what = "inodes of a name";
-                    Err(volume(&from)(Corruption::Range { what, found: 2, min: 1, max: 1 }.into()))
+                    Err(unread(Corruption::Range { what, found: 2, min: 1, max: 1 }.into()))
                 }
                 Ok((stat, _)) if stat.kind == FileKind::Directory => {
                     crew.add(Job::Enter { parent: Arc::clone(node), name });
                     continue;
                 }
                 Ok((stat, inode)) => {
-                    let entry = Entry { directory: &made, below: &below, name: &name, inode: &inode, from };
+                    let entry = Entry { node: Some(node), directory: &made, name: &name, inode: &inode };
                     self.entry(buffer, &entry, &stat)
                 }
                 Err(error) => Err(error),
@@ -332,107 +303,12 @@ impl<'a> Outward<'a> {
         }
         Ok(())
     }
-
-    /// Copies anything but a directory.
-    fn entry(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Metadata) -> Result<(), CopyError> {
-        if stat.links < 2 {
-            return self.make(buffer, entry, stat);
-        }
-        let mut links = self.links.lock();
-        let Some(Place { below, name }) = links.get(&stat.ino) else {
-            self.make(buffer, entry, stat)?;
-            links.insert(stat.ino, Place { below: entry.below.to_vec(), name: entry.name.to_vec() });
-            return Ok(());
-        };
-        let first = self.below.directory(below, OFlags::PATH).map_err(host(&self.shown(below)))?;
-        self.create(entry, stat, || {
-            rustix::fs::linkat(&first, OsStr::from_bytes(name), entry.directory, entry.name(), AtFlags::empty())
-        })?;
-        self.tally.copied(if stat.kind == FileKind::Regular { stat.size } else { 0 }, &[]);
-        Ok(())
-    }
-
-    /// Creates an entry; a file or link that is in the way goes, and so does a special file for one of its kind.
-    fn create<T>(
-        &self,
-        entry: &Entry<'_>,
-        stat: &Metadata,
-        make: impl Fn() -> rustix::io::Result<T>,
-    ) -> Result<T, CopyError> {
-        let shown = || self.shown(&crate::join(entry.below, entry.name));
-        let failed = |error: Errno| host(&shown())(error.into());
-        match make() {
-            Err(Errno::EXIST) => {}
-            result => return result.map_err(failed),
-        }
-        let there = rustix::fs::statat(entry.directory, entry.name(), AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        if self.volume_files.has(Identity { device: there.st_dev, ino: there.st_ino }) {
-            return Err(CopyError::OwnFile { path: shown() });
-        }
-        let kind = FileType::from_raw_mode(there.st_mode);
-        let goes = matches!(kind, FileType::RegularFile | FileType::Symlink) || Some(kind) == special(stat.kind);
-        if !goes {
-            return Err(failed(Errno::EXIST));
-        }
-        rustix::fs::unlinkat(entry.directory, entry.name(), AtFlags::empty()).and_then(|()| make()).map_err(failed)
-    }
-
-    fn make(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Metadata) -> Result<(), CopyError> {
-        let to = self.shown(&crate::join(entry.below, entry.name));
-        let xattrs = entry.inode.xattrs().map_err(volume(&entry.from))?;
-        if stat.kind == FileKind::Regular {
-            let file = entry.inode.open_file().map_err(volume(&entry.from))?;
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mode = Mode::from_raw_mode(0o600);
-            let out = self.create(entry, stat, || rustix::fs::openat(entry.directory, entry.name(), flags, mode))?;
-            let out = HostFile::from(out);
-            let copied = fill(&file, &entry.from, &out, &to, buffer, self.workers).and_then(|bytes| {
-                let out = OwnedFd::from(out);
-                Ok((bytes, attributes(&Made::Open(&out), &to, stat, &xattrs).map_err(host(&to))?))
-            });
-            let (bytes, lost) = copied.map_err(|error| {
-                match rustix::fs::unlinkat(entry.directory, entry.name(), AtFlags::empty()) {
-                    Ok(()) => error,
-                    Err(_) => incomplete(&to, error),
-                }
-            })?;
-            self.tally.copied(bytes, &lost);
-            return Ok(());
-        }
-        if stat.kind == FileKind::Symlink {
-            let target = entry.inode.read_link().map_err(volume(&entry.from))?;
-            let target = OsStr::from_bytes(&target);
-            self.create(entry, stat, || rustix::fs::symlinkat(target, entry.directory, entry.name()))?;
-        } else if let Some(kind) = special(stat.kind) {
-            if self.skip_special {
-                self.tally.left_out();
-                return Ok(());
-            }
-            let device = stat.device.map_or(0, |device| rustix::fs::makedev(device.major, device.minor));
-            let mode = Mode::from_raw_mode(0o600);
-            self.create(entry, stat, || rustix::fs::mknodat(entry.directory, entry.name(), kind, mode, device))?;
-        }
-        let lost = attributes(&Made::Named(entry.directory, entry.name), &to, stat, &xattrs).map_err(host(&to))?;
-        self.tally.copied(0, &lost);
-        Ok(())
-    }
 }
 
 /// Whether an entry is still at its place of the listing: a look-up then finds another one of the same name.
 fn is_still(directory: &InodeRef, position: u64, name: &[u8], ino: Nid) -> bool {
     let listed = directory.open_dir().and_then(|directory| directory.read(position, 1));
     listed.is_ok_and(|listed| listed.first().is_some_and(|entry| entry.name == name && entry.ino == ino))
-}
-
-/// The type of the host's special files; `None` for the others.
-fn special(kind: FileKind) -> Option<FileType> {
-    match kind {
-        FileKind::BlockDevice => Some(FileType::BlockDevice),
-        FileKind::CharDevice => Some(FileType::CharacterDevice),
-        FileKind::Fifo => Some(FileType::Fifo),
-        FileKind::Socket => Some(FileType::Socket),
-        FileKind::Regular | FileKind::Directory | FileKind::Symlink => None,
-    }
 }
 
 /// Whether the bytes are one name in a directory.
