@@ -4,7 +4,7 @@
 use f2fs_device::{BlockDevice, WriteBehind};
 use f2fs_format::checkpoint::flags;
 use f2fs_format::feature::Features;
-use f2fs_format::{BLOCKS_PER_SEGMENT, Corruption, Geometry, LogType, inode, orphan, summary};
+use f2fs_format::{BLOCKS_PER_SEGMENT, Corruption, Geometry, LogType, SegmentNo, inode, orphan, summary};
 use f2fs_nat::{Nat, NatConfig};
 use f2fs_segment::{SegmentConfig, SegmentManager};
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
@@ -72,7 +72,11 @@ impl Volume {
         let source = PlainArc::new(TableSource { device: device.clone(), geometry: geometry.clone() });
         let segments = if options.read_only {
             let journal = sit::journal(&geometry, &pack)?;
-            Segments::OnDemand(Box::new(SitReader::new(device.clone(), &geometry, &pack, journal)))
+            let reader = SitReader::new(device.clone(), &geometry, &pack, journal);
+            if geometry.features.contains(Features::BLKZONED) {
+                reader.check_written()?;
+            }
+            Segments::OnDemand(Box::new(reader))
         } else {
             Segments::Managed(open_segments(&source, &pack, zones.as_ref(), lanes, options.threads)?)
         };
@@ -218,6 +222,8 @@ fn open_segments(
         config = config.section_capacity(blocks);
     }
     if let Some(zones) = zones {
+        let segments = (0..geometry.main_segments).map(SegmentNo);
+        zones::check_written(&**device, geometry, segments, |segment| Ok(table.valid_map(segment)?))?;
         let kept = KeptSections::new(geometry, overprovision);
         config = config.aside(kept.aside(lanes, zones.limit())).user_floor(kept_sections::FLOOR);
     }

@@ -24,6 +24,7 @@ use f2fs_sync::{Arc, Mutex, PlainArc};
 use crate::VolumeError;
 use crate::blocks::read_block;
 use crate::pack::Pack;
+use crate::zones;
 
 /// Blocks of the SIT that are kept at most: 4 MiB, for 110 GiB of main area.
 const KEPT: usize = 1024;
@@ -103,6 +104,13 @@ impl SitReader {
         }
         blocks.insert(index, block.clone());
         Ok(block.entries[at])
+    }
+
+    /// Whether the zones that the logs stand in were written as far as blocks of theirs are in use. A device without
+    /// zones, such as a copy of the volume in a file, does not say.
+    pub(crate) fn check_written(&self) -> Result<(), VolumeError> {
+        let segments = self.logs.iter().map(|(segment, _)| *segment);
+        zones::check_written(&*self.device, &self.geometry, segments, |segment| Ok(self.info(segment)?.valid_map))
     }
 
     fn info(&self, segment: SegmentNo) -> Result<SegmentInfo, VolumeError> {

@@ -10,8 +10,8 @@
 //! them.
 
 use f2fs_device::{BlockDevice, DeviceError, OrderedZones, Zone, ZoneChange, ZoneState};
-use f2fs_format::{BLOCKS_PER_SEGMENT, Geometry, LogType};
-use f2fs_segment::{Run, SegmentManager};
+use f2fs_format::{BLOCKS_PER_SEGMENT, Geometry, LogType, SegmentNo};
+use f2fs_segment::{BlockMap, Run, SegmentManager};
 use f2fs_sync::{Mutex, PlainArc};
 
 use crate::VolumeError;
@@ -72,6 +72,30 @@ pub(crate) fn capacity_to_show(device: &dyn BlockDevice, geometry: &Geometry) ->
         return Ok(None);
     }
     Ok(less_than_all(capacity_of(&device.report_zones(0, usize::MAX)?, geometry), geometry))
+}
+
+/// Whether the blocks in use of so many segments were written: none of them can lie behind the write pointer of its
+/// zone. Some do where the devices of a volume have changed places, or are others.
+pub(crate) fn check_written(
+    device: &dyn BlockDevice,
+    geometry: &Geometry,
+    segments: impl Iterator<Item = SegmentNo>,
+    in_use: impl Fn(SegmentNo) -> Result<BlockMap, VolumeError>,
+) -> Result<(), VolumeError> {
+    let zones = device.report_zones(0, usize::MAX)?;
+    for segment in segments {
+        let first = u64::from(geometry.block_at(segment, 0).0);
+        let behind = zones.partition_point(|zone| zone.start <= first);
+        let Some(zone) = behind.checked_sub(1).map(|at| &zones[at]) else { continue };
+        let Some(found) = zone.written.filter(|_| is_inside(zone, geometry)) else { continue };
+        let Some((offset, blocks)) = in_use(segment)?.runs(true).last() else { continue };
+        let expected = first - zone.start + u64::from(offset + blocks);
+        if expected > found && first < zone.start + zone.blocks {
+            let (zone, start, what) = (zone.number, zone.start, "the number of blocks that are written");
+            return Err(VolumeError::Zone { zone, start, what, found, expected });
+        }
+    }
+    Ok(())
 }
 
 impl Zones {

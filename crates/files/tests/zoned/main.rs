@@ -455,3 +455,24 @@ fn zones_that_are_not_the_volumes_are_refused() {
     let fs = FileSystem::open(bytes, Options::new().read_only(true)).unwrap();
     assert!(fs.read_dir("/").unwrap().next().is_none());
 }
+
+/// The table of the zones says less than what was written, as where another device stands at the place of one.
+#[test]
+fn blocks_behind_a_write_pointer_are_told_when_a_volume_is_opened() {
+    let bytes = Arc::new(MemoryDevice::new(48 * ZONE));
+    let zoned = |bytes: Arc<MemoryDevice>| Arc::new(ZonedDevice::new(bytes, layout()).unwrap());
+    let device = zoned(bytes.clone());
+    format(&*device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    fs.create_file("/file", 0o644).unwrap().write_at(&vec![7; 1 << 20], 0).unwrap();
+    fs.close().unwrap();
+    let before = bytes.snapshot();
+    // All zones are empty by a new table.
+    let empty = || zoned(Arc::new(before.snapshot()));
+    for read_only in [false, true] {
+        let error = FileSystem::open(empty(), Options::new().read_only(read_only)).unwrap_err();
+        let FsError::Volume(VolumeError::Zone { what, found: 0, expected, .. }) = error else { panic!("{error}") };
+        assert!(what.contains("written") && expected > 0, "{what}, {expected}");
+    }
+    FileSystem::open(device, Options::new()).unwrap().close().unwrap();
+}
