@@ -60,6 +60,7 @@ mod nodes;
 mod overlay;
 mod owners;
 mod rebuild;
+mod search;
 mod state;
 mod superblocks;
 mod tables;

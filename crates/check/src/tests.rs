@@ -14,4 +14,5 @@ mod nodes;
 mod reading;
 mod superblocks;
 mod tables;
+mod two_losses;
 mod unclean;

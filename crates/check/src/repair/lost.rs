@@ -1,9 +1,11 @@
 //! Inodes that nothing refers to get their first name back, or one in `lost+found`: their number.
 
-use f2fs_format::Nid;
+use std::collections::BTreeSet;
+
 use f2fs_format::dentry::FileType;
 use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
+use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, Nid, SegmentNo};
 
 use super::RepairError;
 use super::directory::own_name;
@@ -21,7 +23,9 @@ const MAX_DIRECTORIES: u32 = 4096;
 /// Names every inode that is there but was not reached, and frees the other nodes.
 pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<(), RepairError> {
     let mut walk = Walk::new(overlay, tables, state);
-    let unreached: Vec<Nid> = walk.tables.nat.in_use().filter(|nid| !walk.state.nodes.contains_key(&nid.0)).collect();
+    let mut unreached: Vec<Nid> =
+        walk.tables.nat.in_use().filter(|nid| !walk.state.nodes.contains_key(&nid.0)).collect();
+    unreached.extend(unknown_inodes(&mut walk)?);
     for nid in &unreached {
         speak_for(&mut walk, *nid)?;
     }
@@ -44,7 +48,7 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
     }
     let nameless = walk.state.nameless();
     // Everything below a lost directory keeps its place: directories whose own parent is not lost go first.
-    let all: std::collections::BTreeSet<u32> = lost.iter().map(|(nid, ..)| nid.0).collect();
+    let all: BTreeSet<u32> = lost.iter().map(|(nid, ..)| nid.0).collect();
     lost.sort_by_key(|(nid, file_type, parent)| {
         let is_dir = *file_type == FileType::Directory;
         (!is_dir, is_dir && all.contains(&parent.0), nid.0)
@@ -84,6 +88,30 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
         }
     }
     Ok(())
+}
+
+/// Inodes that neither the NAT knows nor anything that was reached. Blocks of nodes that were reached are not read.
+fn unknown_inodes(walk: &mut Walk<'_>) -> Result<Vec<Nid>, RepairError> {
+    let mut found = BTreeSet::new();
+    for segment in walk.tables.sit.segments().map(SegmentNo) {
+        if walk.tables.sit.get(segment).log_type().is_none_or(|log: LogType| !log.is_node()) {
+            continue;
+        }
+        for offset in 0..BLOCKS_PER_SEGMENT {
+            let addr = walk.tables.geometry.block_at(segment, offset);
+            let is_left = walk.tables.sit.is_valid(segment, offset) && !walk.state.blocks.contains_key(&addr.0);
+            if !is_left || !walk.tables.is_there(addr) {
+                continue;
+            }
+            let node = *NodeBlock::read(&*walk.overlay.block(addr)?);
+            let nid = node.nid();
+            let is_inode = node.is_inode() && nid == node.ino() && nid.0 < walk.tables.nat.len();
+            if is_inode && walk.tables.is_unknown(nid) && !walk.state.nodes.contains_key(&nid.0) {
+                found.insert(nid);
+            }
+        }
+    }
+    Ok(found.into_iter().collect())
 }
 
 /// Keeps the segments of a node, and of the data that it names, from being taken for free ones: the SIT may say that

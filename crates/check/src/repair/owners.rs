@@ -51,10 +51,11 @@ impl Owners {
         Ok(owners)
     }
 
-    /// Reads all nodes that the NAT knows; returns the blocks that slots name which the summaries do not.
+    /// Reads all nodes that the NAT knows, or has lost; returns the blocks that slots name which the summaries do not.
     fn read_nodes(&mut self, tables: &mut Tables, overlay: &Overlay) -> Result<Named, RepairError> {
         let address = |nid: Nid| BlockAddr::from(tables.nat.get(nid).block_addr);
         let mut all: Vec<_> = (0..tables.nat.len()).map(Nid).map(|nid| (address(nid), nid)).collect();
+        all.extend(tables.unknown(overlay)?);
         all.retain(|(addr, _)| tables.is_there(*addr));
         all.sort_unstable();
         let mut named = Named::new(&tables.geometry);

@@ -11,13 +11,14 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, Nid, Segment
 
 use super::RepairError;
 use super::overlay::Overlay;
+use super::search::Search;
 use super::state::State;
 use super::superblocks;
 use crate::logs::{self, Logs};
 use crate::nat::NatTable;
 use crate::pack::{self, Pack};
 use crate::report::Collector;
-use crate::sit::SitTable;
+use crate::sit::{self, SitTable};
 use crate::source::Source;
 use crate::superblock;
 use crate::zones::Zones;
@@ -34,10 +35,8 @@ pub(super) struct Tables {
     pub(super) zones: Zones,
     /// Summaries of the segments that were looked at.
     summaries: HashMap<u32, Box<SummaryBlock>>,
-    /// Blocks of node segments by the NID in their footers, once somebody asked.
-    footers: Option<HashMap<u32, Vec<BlockAddr>>>,
-    /// The newest blocks of nodes that the SIT does not hold for valid, by NID, once somebody asked.
-    dropped: Option<HashMap<u32, (u64, BlockAddr)>>,
+    /// What was found of nodes where the NAT does not lead.
+    pub(super) search: Search,
 }
 
 impl Tables {
@@ -77,8 +76,7 @@ impl Tables {
             nat,
             sit,
             summaries: HashMap::new(),
-            footers: None,
-            dropped: None,
+            search: Search::default(),
             geometry,
         };
         for (log, (segment, summary)) in LogType::ALL.into_iter().zip(&of_logs) {
@@ -165,100 +163,23 @@ impl Tables {
         self.geometry.locate(addr).is_some_and(|(segment, offset)| self.sit.is_valid(segment, offset))
     }
 
-    /// Whether the SIT says that nothing ever was in the segment of a block.
+    /// Whether the SIT has lost what it knew of the segment of a block: it says that nothing ever was there, or
+    /// contradicts itself.
     pub(super) fn is_forgotten(&self, addr: BlockAddr) -> bool {
-        self.geometry.locate(addr).is_some_and(|(segment, _)| *self.sit.get(segment) == RawSitEntry::ZERO)
+        let is_lost = |entry: &RawSitEntry| *entry == RawSitEntry::ZERO || !sit::is_possible(entry);
+        self.geometry.locate(addr).is_some_and(|(segment, _)| is_lost(self.sit.get(segment)))
+    }
+
+    /// Whether the NAT knows nothing of a NID. Of one that was freed it keeps a version.
+    pub(super) fn is_unknown(&self, nid: Nid) -> bool {
+        let entry = self.nat.get(nid);
+        (entry.block_addr.get(), entry.ino.get(), entry.version) == (0, 0, 0)
     }
 
     /// Whether the SIT says that a block lies in a segment of nodes.
     pub(super) fn in_node_segment(&self, addr: BlockAddr) -> Option<bool> {
         let (segment, _) = self.geometry.locate(addr)?;
         Some(self.sit.get(segment).log_type()?.is_node())
-    }
-
-    /// Valid blocks whose footers have a NID.
-    pub(super) fn by_footer(&mut self, overlay: &Overlay, nid: Nid) -> Result<Vec<BlockAddr>, RepairError> {
-        if self.footers.is_none() {
-            let mut all: HashMap<u32, Vec<BlockAddr>> = HashMap::new();
-            for segment in self.sit.segments().map(SegmentNo) {
-                let entry = self.sit.get(segment);
-                if entry.log_type().is_some_and(|log| !log.is_node()) {
-                    continue;
-                }
-                for offset in (0..BLOCKS_PER_SEGMENT).filter(|offset| self.sit.is_valid(segment, *offset)) {
-                    let addr = self.geometry.block_at(segment, offset);
-                    if !self.zones.is_written(addr) {
-                        continue;
-                    }
-                    all.entry(NodeBlock::read(&*overlay.block(addr)?).nid().0).or_default().push(addr);
-                }
-            }
-            for (nid, (_, addr)) in self.forgotten(overlay)? {
-                all.entry(nid).or_insert_with(|| vec![addr]);
-            }
-            self.footers = Some(all);
-        }
-        Ok(self.footers.as_ref().and_then(|all| all.get(&nid.0)).cloned().unwrap_or_default())
-    }
-
-    /// The newest block of a node that the SIT does not hold for a valid one of nodes, though summary and footer say
-    /// what it was; if the NAT names a place, where it is not, or knows nothing of the NID. Else the NAT says that there is
-    /// no such node any more.
-    pub(super) fn dropped(&mut self, overlay: &Overlay, nid: Nid) -> Result<Option<BlockAddr>, RepairError> {
-        let entry = self.nat.get(nid);
-        // One that was freed keeps a version.
-        if entry.block_addr.get() == 0 && (entry.ino.get() != 0 || entry.version != 0) {
-            return Ok(None);
-        }
-        if self.dropped.is_none() {
-            let is_of_nodes = |entry: &RawSitEntry| entry.log_type().is_some_and(LogType::is_node);
-            self.dropped = Some(self.newest(overlay, |tables, segment, offset| {
-                !is_of_nodes(tables.sit.get(segment)) || !tables.sit.is_valid(segment, offset)
-            })?);
-        }
-        Ok(self.dropped.as_ref().and_then(|all| all.get(&nid.0)).map(|(_, addr)| *addr))
-    }
-
-    /// The newest node of each NID in segments whose SIT entries were lost: they say that nothing ever was there, and
-    /// the summaries and footers that there are nodes. With the versions that the footers carry.
-    fn forgotten(&self, overlay: &Overlay) -> Result<HashMap<u32, (u64, BlockAddr)>, RepairError> {
-        self.newest(overlay, |tables, segment, _| *tables.sit.get(segment) == RawSitEntry::ZERO)
-    }
-
-    /// The newest node of each NID among these blocks, by segment and offset there, if summary and footer say the same.
-    /// With the versions that the footers carry.
-    fn newest(
-        &self,
-        overlay: &Overlay,
-        among: impl Fn(&Tables, SegmentNo, u32) -> bool,
-    ) -> Result<HashMap<u32, (u64, BlockAddr)>, RepairError> {
-        let mut newest: HashMap<u32, (u64, BlockAddr)> = HashMap::new();
-        for segment in self.sit.segments().map(SegmentNo) {
-            let mut offsets = (0..BLOCKS_PER_SEGMENT).filter(|offset| among(self, segment, *offset)).peekable();
-            if offsets.peek().is_none() {
-                continue;
-            }
-            // Most were never used; none of them is kept in memory.
-            let on_device = overlay.block(self.geometry.summary_block(segment))?;
-            let summary = self.known_summary(segment).unwrap_or(SummaryBlock::read(&on_device));
-            if summary.entry_type != TYPE_NODE {
-                continue;
-            }
-            for offset in offsets {
-                let addr = self.geometry.block_at(segment, offset);
-                let owner = Nid::from(summary.entries[offset as usize].nid);
-                if owner.is_null() || !self.zones.is_written(addr) {
-                    continue;
-                }
-                let node = *NodeBlock::read(&*overlay.block(addr)?);
-                let version = node.footer.cp_ver.get() & u64::from(u32::MAX);
-                let is_older = newest.get(&owner.0).is_some_and(|(other, _)| *other > version);
-                if node.nid() == owner && !is_older {
-                    newest.insert(owner.0, (version, addr));
-                }
-            }
-        }
-        Ok(newest)
     }
 }
 

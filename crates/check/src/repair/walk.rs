@@ -136,9 +136,12 @@ impl<'w> Walk<'w> {
         for addr in self.tables.by_footer(self.overlay, nid)? {
             let node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
             let is_owner = match self.tables.owner(self.overlay, addr)? {
-                Some((owner, ..)) => owner == nid,
+                Some((owner, ..)) if owner == nid => true,
+                // Another summary stands here: the one that it names is elsewhere.
+                Some((owner, _, true)) if !self.tables.is_unknown(nid) || self.is_at(owner, addr) => false,
+                Some((.., false)) => false,
                 // The summary was lost. The SIT speaks for what the footer says.
-                None => self.tables.is_valid(addr) && self.tables.in_node_segment(addr) == Some(true),
+                Some(_) | None => self.tables.is_valid(addr) && self.tables.in_node_segment(addr) == Some(true),
             };
             if node.ino() == ino && is_owner {
                 found.push((addr, node, false));
@@ -153,19 +156,29 @@ impl<'w> Walk<'w> {
         if found.len() == 1 {
             return Ok(found.pop());
         }
-        Ok(self.lost(nid, ino, addr)?.map(|node| (addr, node, false)))
+        self.lost(nid, ino, addr)
     }
 
-    /// An empty node in the place of one that was lost: the NAT and the summary agree that it was there, and there is
+    /// An empty node in the place of one that was lost: two of NAT, SIT and summary say that it was there, and there is
     /// something that is no node.
-    fn lost(&mut self, nid: Nid, ino: Nid, addr: BlockAddr) -> Result<Option<Box<NodeBlock>>, RepairError> {
-        if !self.tables.is_there(addr) || !self.tables.is_valid(addr) || Nid::from(self.tables.nat.get(nid).ino) != ino
-        {
+    fn lost(
+        &mut self,
+        nid: Nid,
+        ino: Nid,
+        addr: BlockAddr,
+    ) -> Result<Option<(BlockAddr, Box<NodeBlock>, bool)>, RepairError> {
+        let is_unknown = self.tables.is_unknown(nid);
+        let addr = if is_unknown { self.tables.by_summary(self.overlay, nid)? } else { Some(addr) };
+        let Some(addr) = addr.filter(|addr| self.tables.is_there(*addr) && self.tables.is_valid(*addr)) else {
             return Ok(None);
-        }
-        let owner = self.tables.owner(self.overlay, addr)?;
+        };
+        let owns = match self.tables.owner(self.overlay, addr)? {
+            Some((owner, _, is_node)) => owner == nid && is_node,
+            None => !is_unknown && self.tables.in_node_segment(addr) == Some(true),
+        };
+        let is_its = is_unknown || Nid::from(self.tables.nat.get(nid).ino) == ino;
         let found = *NodeBlock::read(&*self.overlay.block(addr)?);
-        if !matches!(owner, Some((owner, _, true)) if owner == nid) || self.is_of_another(addr, &found) {
+        if !owns || !is_its || self.is_of_another(addr, &found) {
             return Ok(None);
         }
         let mut node = Box::new(NodeBlock::ZERO);
@@ -173,7 +186,7 @@ impl<'w> Walk<'w> {
         node.footer.ino = ino.into();
         self.overlay.put(addr, node.as_block());
         self.state.act(|| format!("nid {nid}: what stands at block {addr} is no node, it begins anew"));
-        Ok(Some(node))
+        Ok(Some((addr, node, false)))
     }
 
     /// Puts a bit back that was flipped in an inode, if its checksum says which.
@@ -194,7 +207,12 @@ impl<'w> Walk<'w> {
 
     /// Whether a node's footer names another node that the NAT and the summary know at this place.
     fn is_of_another(&self, addr: BlockAddr, node: &NodeBlock) -> bool {
-        self.tables.nat.get(node.nid()).block_addr.get() == addr.0 && node.nid().0 > 2
+        self.is_at(node.nid(), addr) && node.nid().0 > 2
+    }
+
+    /// Whether the NAT says that a node is at this place.
+    fn is_at(&self, nid: Nid, addr: BlockAddr) -> bool {
+        self.tables.nat.get(nid).block_addr.get() == addr.0
     }
 
     /// Whether a block whose footer has another number was a node at all: the footer of each has the place of the next

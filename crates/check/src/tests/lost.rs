@@ -11,7 +11,7 @@ use super::image::{Image, populated};
 use crate::{CheckOptions, repair};
 
 /// All blocks of a file, in order.
-fn tree(image: &Image, ino: Nid) -> Vec<BlockAddr> {
+pub(super) fn tree(image: &Image, ino: Nid) -> Vec<BlockAddr> {
     let direct = |nid: Nid| image.node(nid).slots().map(BlockAddr::from);
     let inode = image.node(ino);
     let mut all: Vec<BlockAddr> = inode.addresses(image.geometry.features).collect();
