@@ -24,8 +24,9 @@
 //!
 //! # What is not judged
 //!
-//! Data is not judged: neither whether compressed clusters can be decompressed, nor verity's digests. The hash of a
-//! casefolded name that is not ASCII, or that is encrypted, is taken as right; the name's place is judged by it.
+//! Data is not judged: neither whether compressed clusters can be decompressed, nor verity's digests, nor the numbers in
+//! quota files, which `fsck.f2fs` counts again. The hash of a casefolded name that is not ASCII, or that is encrypted, is
+//! taken as right; the name's place is judged by it.
 //!
 //! # Bounds
 //!

@@ -53,7 +53,7 @@ impl Candidate {
     /// What speaks against it: the less, the better.
     fn doubt(&self, on_zones: bool) -> (bool, u64, u32, u32) {
         let features = Features(self.sb.feature.get());
-        let forgets_zones = on_zones && !features.contains(Features::BLKZONED);
+        let misses_zones = on_zones != features.contains(Features::BLKZONED);
         // Nothing is kept free on a volume that is never written.
         let is_written = self.reserved_segments.is_some_and(|segments| segments != 0);
         let misses_writes = is_written && features.contains(Features::READONLY);
@@ -61,7 +61,7 @@ impl Candidate {
         let unproved = (Features::INODE_CHECKSUM.0 | Features::SB_CHECKSUM.0) & !features.0;
         // A feature that is off and that an inode uses is a finding.
         let unused = features.0 & UNREPAIRED.0;
-        (!self.report.complete || forgets_zones || misses_writes, findings, unproved.count_ones(), unused.count_ones())
+        (!self.report.complete || misses_zones || misses_writes, findings, unproved.count_ones(), unused.count_ones())
     }
 }
 
@@ -75,8 +75,7 @@ pub(super) fn begin(
     let [first, second] = copies;
     let copies = [first?, second?];
     let valid = |sb: &SuperBlock| Geometry::from_superblock(sb).is_ok_and(|found| refused(found.features).0 == 0);
-    let differ = copies.iter().all(valid) && first_difference(&copies[0], &copies[1]).is_some();
-    if !differ && copies.iter().all(|sb| Geometry::from_superblock(sb).is_ok()) {
+    if copies.iter().all(valid) && first_difference(&copies[0], &copies[1]).is_none() {
         return Ok(Beginning::new(device));
     }
     let mut candidates = Vec::new();
