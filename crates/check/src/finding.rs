@@ -136,6 +136,8 @@ kinds! {
     Parent = "parent",
     /// Extended attributes.
     Xattr = "xattr",
+    /// A quota file that holds none. A repair says that the quotas are to be counted anew.
+    QuotaFile = "quota file",
     /// A count of the checkpoint does not match what was counted.
     Counts = "counts",
 }

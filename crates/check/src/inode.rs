@@ -13,6 +13,7 @@ use super::ahead::Ahead;
 use super::directory;
 use super::error::CheckError;
 use super::finding::{FindingKind, Place, Problem};
+use super::quota;
 use super::subject::Subject;
 use super::tree::TreeWalk;
 use super::walk::{Role, Task};
@@ -136,7 +137,7 @@ fn check_type(view: &InodeView<'_, '_>, file_type: FileType) {
             let expected = FileType::Directory.number().into();
             view.subject.findings.expect(kind, &view.place, "type of the root", expected, found);
         }
-        Role::Quota => {
+        Role::Quota { .. } => {
             let expected = FileType::Regular.number().into();
             view.subject.findings.expect(kind, &view.place, "type of a quota file", expected, found);
         }
@@ -203,7 +204,7 @@ fn declare(view: &InodeView<'_, '_>) {
     let i_links = view.inode().i_links.get();
     match view.role {
         Role::Orphan if i_links != 0 => view.fault(FindingKind::Links, "an orphan with links", i_links),
-        Role::Quota => {}
+        Role::Quota { .. } => {}
         _ => view.subject.declare_links(view.ino, i_links),
     }
 }
@@ -256,7 +257,8 @@ fn check_file(view: &InodeView<'_, '_>, file_type: FileType, xattr_nodes: u64) -
         check_blocks(view, xattr_nodes);
         return Ok(());
     }
-    let mut walk = TreeWalk::new(view, false);
+    let is_read = view.role == Role::Quota { is_counted: true };
+    let mut walk = TreeWalk::new(view, is_read);
     walk.walk(view.node, view.subject.nat.get(view.ino).version)?;
     check_blocks(view, xattr_nodes + walk.blocks);
     if let Some(saved) = walk.saved_blocks() {
@@ -277,6 +279,9 @@ fn check_file(view: &InodeView<'_, '_>, file_type: FileType, xattr_nodes: u64) -
         let kind = if is_left { FindingKind::BehindEnd } else { FindingKind::FileSize };
         let (what, found) = ("i_size", size);
         view.add(kind, Problem::Range { what, found, min: last * 4096 + 1, max: u64::MAX });
+    }
+    if let Some(blocks) = &walk.kept_blocks {
+        quota::check(view, blocks)?;
     }
     if file_type == FileType::Symlink && size == 0 && walk.blocks > 0 && view.role != Role::Orphan {
         view.fault(FindingKind::FileSize, "a symbolic link without a target has blocks", walk.blocks);
@@ -304,7 +309,7 @@ fn check_directory(view: &InodeView<'_, '_>, xattr_nodes: u64) -> Result<Vec<Tas
         if let Some(len) = walk.broken_extent() {
             view.fault(FindingKind::Extent, "the directory is not laid out as its cached extent says, blocks", len);
         }
-        entries.add_blocks(&walk.directory_blocks.take().unwrap_or_default())?;
+        entries.add_blocks(&walk.kept_blocks.take().unwrap_or_default())?;
     }
     if is_orphan { Ok(Vec::new()) } else { entries.finish() }
 }

@@ -17,7 +17,7 @@
 //! |---|---|
 //! | `superblock`, `pack`, `logs`, `recovery` | both superblocks, both packs, orphans, summaries, NAT bits, the fsync chain |
 //! | `nat`, `sit`, `summary` | the tables, and the owner of each block |
-//! | `walk`, `inode`, `tree`, `extent`, `clusters`, `xattr`, `directory`, `names` | everything that is reachable |
+//! | `walk`, `inode`, `tree`, `extent`, `clusters`, `xattr`, `directory`, `names`, `quota` | everything that is reachable |
 //! | `source`, `ahead`, `buffers`, `pipeline` | reading: in large requests, and before it is asked for |
 //! | `totals` | what must add up at the end |
 //! | [`repair`] | what was found is put right |
@@ -74,6 +74,7 @@ mod names;
 mod nat;
 mod pack;
 mod pipeline;
+mod quota;
 mod recovery;
 pub mod repair;
 mod report;
@@ -94,6 +95,7 @@ mod zones;
 use std::fmt;
 
 use f2fs_device::BlockDevice;
+use f2fs_format::checkpoint::flags;
 use f2fs_format::{LogType, Nid};
 
 pub use error::CheckError;
@@ -106,6 +108,7 @@ use sit::SitTable;
 use source::Source;
 use subject::Subject;
 use summary::Summaries;
+use walk::Role;
 use zones::Zones;
 
 /// Threads of a check at most, whatever was asked for.
@@ -249,7 +252,9 @@ fn run(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRepo
 
     let seed = f2fs_format::inode::checksum_seed(&sb);
     let nodes = pack.header().valid_node_count.get().into();
-    let quota_files: Vec<Nid> = sb.qf_ino.iter().map(|ino| Nid::from(*ino)).filter(|ino| !ino.is_null()).collect();
+    let quota = Role::Quota { is_counted: !pack.has(flags::QUOTA_NEED_FSCK) };
+    let quota_files: Vec<(Nid, Role)> =
+        sb.qf_ino.iter().map(|ino| Nid::from(*ino)).filter(|ino| !ino.is_null()).map(|ino| (ino, quota)).collect();
     let subject = Subject::new(&source, &geometry, seed, (nat, sit), summaries, &findings, options.progress, nodes);
     subject.summaries.fill(&subject)?;
     walk::walk(&subject, &orphans, &quota_files)?;

@@ -11,6 +11,7 @@ mod kinds;
 mod lost;
 mod names;
 mod nodes;
+mod quotas;
 mod reading;
 mod superblocks;
 mod tables;

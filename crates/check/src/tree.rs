@@ -43,12 +43,12 @@ pub(super) struct TreeWalk<'s, 'a> {
     pub(super) last_written: Option<u64>,
     /// The last file block that has a place in a node behind the end.
     pub(super) last_behind: Option<u64>,
-    /// File block and address of every block that was taken here first. Filled for directories only.
-    pub(super) directory_blocks: Option<Vec<(u64, BlockAddr)>>,
+    /// File block and address of every block that was taken here first. Filled where somebody reads them.
+    pub(super) kept_blocks: Option<Vec<(u64, BlockAddr)>>,
 }
 
 impl<'s, 'a> TreeWalk<'s, 'a> {
-    pub(super) fn new(view: &InodeView<'s, 'a>, is_directory: bool) -> TreeWalk<'s, 'a> {
+    pub(super) fn new(view: &InodeView<'s, 'a>, keeps_blocks: bool) -> TreeWalk<'s, 'a> {
         let (subject, inode) = (view.subject, view.inode());
         TreeWalk {
             subject,
@@ -63,7 +63,7 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
             is_behind: false,
             last_written: None,
             last_behind: None,
-            directory_blocks: is_directory.then(Vec::new),
+            kept_blocks: keeps_blocks.then(Vec::new),
         }
     }
 
@@ -141,7 +141,7 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
         *last = (*last).max(Some(block));
         let fresh = self.subject.claim(addr, false, &place);
         self.subject.summaries.check_data(self.subject, &mut self.cursor, addr, owner)?;
-        if fresh && let Some(blocks) = &mut self.directory_blocks {
+        if fresh && let Some(blocks) = &mut self.kept_blocks {
             blocks.push((block, addr));
         }
         Ok(())

@@ -31,8 +31,8 @@ pub(super) enum Role {
     },
     /// It was unlinked while open.
     Orphan,
-    /// The superblock names it.
-    Quota,
+    /// The superblock names it. Its numbers are in use, unless the checkpoint says that they are to be counted anew.
+    Quota { is_counted: bool },
 }
 
 /// An inode to check.
@@ -43,11 +43,11 @@ pub(super) struct Task {
 }
 
 /// The inodes that need no directory entry. `orphans` and `quota_files` may hold anything.
-fn roots(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[Nid]) -> Vec<Task> {
+fn roots(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[(Nid, Role)]) -> Vec<Task> {
     let root = subject.geometry.root_ino;
     subject.take_inode(root);
     let mut tasks = vec![Task { ino: root, role: Role::Root }];
-    let all = orphans.iter().map(|ino| (*ino, Role::Orphan)).chain(quota_files.iter().map(|ino| (*ino, Role::Quota)));
+    let all = orphans.iter().map(|ino| (*ino, Role::Orphan)).chain(quota_files.iter().copied());
     for (ino, role) in all {
         let kind = if role == Role::Orphan { FindingKind::Orphan } else { FindingKind::NodeTree };
         let possible = ino.0 > 2 && ino.0 < subject.nat.len();
@@ -68,7 +68,7 @@ fn roots(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[Nid]) -> Vec<Tas
 }
 
 /// Walks everything.
-pub(super) fn walk(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[Nid]) -> Result<(), CheckError> {
+pub(super) fn walk(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[(Nid, Role)]) -> Result<(), CheckError> {
     let mut wave = roots(subject, orphans, quota_files);
     while !wave.is_empty() {
         // In the order of the blocks, so that one request reads many, in whatever order they were written.
