@@ -263,7 +263,8 @@ fn plan_with(
         return Ok(repair);
     }
     let beginning = superblocks::begin(device, options, &mut repair)?;
-    if !repair.changes.is_empty() && !(gives_up_synced && has_synced(&**device)?) {
+    let gives_up = gives_up_synced && has_synced(&beginning.overlay)?;
+    if !repair.changes.is_empty() && !gives_up {
         return Ok(repair);
     }
     repair.changes.clear();
