@@ -115,7 +115,8 @@ fn device(record: &DeviceRecord, sectors: u64) -> Device {
     }
 }
 
-/// Deletes a device of any server. Without `force`, not one that is open or mounted.
+/// Deletes a device of any server. Without `force`, not one that is mounted, or that a program or another driver has
+/// opened for itself alone. That a program merely reads or writes it the kernel does not say.
 ///
 /// # Errors
 /// See [`UblkError`].
@@ -126,13 +127,40 @@ pub fn delete(number: u32, force: bool) -> Result<(), UblkError> {
     // An exclusive opening fails while the device is mounted or opened like this, and reads nothing. Any other
     // error says nothing of its use.
     let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
-    let in_use = || matches!(rustix::fs::open(&path, flags, Mode::empty()), Err(Errno::BUSY));
-    if !force && record.state == state::LIVE && in_use() {
+    let in_use = || match record.state {
+        state::LIVE => matches!(rustix::fs::open(&path, flags, Mode::empty()), Err(Errno::BUSY)),
+        // An opening might wait for a server.
+        _ => is_mounted(number),
+    };
+    if !force && in_use() {
         return Err(UblkError::InUse { path });
     }
     control.stop(&record)?;
     match control.delete(&record) {
         Err(UblkError::NoSuchDevice { .. }) => Ok(()),
         other => other,
+    }
+}
+
+/// Whether the device is mounted, as far as this process sees mounts.
+fn is_mounted(number: u32) -> bool {
+    let read = |path: String| fs::read_to_string(path).unwrap_or_default();
+    lists(&read("/proc/self/mountinfo".into()), read(format!("/sys/block/ublkb{number}/dev")).trim())
+}
+
+/// Whether a list of mounts has this device (`major:minor`, in the third column).
+fn lists(mounts: &str, device: &str) -> bool {
+    !device.is_empty() && mounts.lines().any(|line| line.split(' ').nth(2) == Some(device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lists;
+
+    #[test]
+    fn mounts_are_told_by_their_device() {
+        let mounts = "22 1 259:0 / / rw - ext4 /dev/root rw\n31 22 259:12 / /mnt rw - ext4 /dev/ublkb0 rw\n";
+        assert!(lists(mounts, "259:12") && lists(mounts, "259:0"));
+        assert!(!lists(mounts, "259:1") && !lists(mounts, "") && !lists("", "259:0"));
     }
 }
