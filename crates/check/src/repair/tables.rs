@@ -170,10 +170,11 @@ impl Tables {
         self.geometry.locate(addr).is_some_and(|(segment, _)| is_lost(self.sit.get(segment)))
     }
 
-    /// Whether the NAT knows nothing of a NID. Of one that was freed it keeps a version.
+    /// Whether the NAT knows nothing of a NID, or something that cannot be. Of one that was freed it keeps a version.
     pub(super) fn is_unknown(&self, nid: Nid) -> bool {
         let entry = self.nat.get(nid);
-        (entry.block_addr.get(), entry.ino.get(), entry.version) == (0, 0, 0)
+        let addr = BlockAddr::from(entry.block_addr);
+        if addr.is_null() { (entry.ino.get(), entry.version) == (0, 0) } else { !self.geometry.in_main(addr) }
     }
 
     /// Whether the SIT says that a block lies in a segment of nodes.

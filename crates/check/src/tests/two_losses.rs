@@ -106,15 +106,18 @@ fn a_node_that_neither_nat_nor_summary_know_is_found_by_its_footer() {
     let ino = whole.find("small").ino;
     let others = [whole.find("tiny").ino, whole.find("large").ino];
     for other in others {
-        let image = whole.copy();
-        let (summary, index) = image.summary_of(image.addr(ino));
-        image.edit_summary(summary, |summary| summary.entries[index].nid = other.into());
-        image.edit_nat(ino, |entry| {
-            (entry.block_addr, entry.ino, entry.version) = (0.into(), 0.into(), 0);
-        });
-        let actions = repaired(&image);
-        assert_eq!(image.find("small").ino, ino, "{other}: {actions:?}");
-        assert_eq!(inodes(&image), inodes(whole), "{actions:?}");
+        // Nothing, and junk.
+        for (block, of, version) in [(0, 0, 0), (0x7654_3210, 0xFEDC_BA98, 77)] {
+            let image = whole.copy();
+            let (summary, index) = image.summary_of(image.addr(ino));
+            image.edit_summary(summary, |summary| summary.entries[index].nid = other.into());
+            image.edit_nat(ino, |entry| {
+                (entry.block_addr, entry.ino, entry.version) = (block.into(), of.into(), version);
+            });
+            let actions = repaired(&image);
+            assert_eq!(image.find("small").ino, ino, "{other}: {actions:?}");
+            assert_eq!(inodes(&image), inodes(whole), "{actions:?}");
+        }
     }
 }
 
