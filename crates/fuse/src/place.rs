@@ -49,7 +49,7 @@ impl Place {
     /// `ENOTDIR` if it is no directory. The kernel would take a file, and find out when the server answers.
     pub(crate) fn mount(dir: &Path, options: &MountOptions) -> io::Result<(Place, OwnedFd)> {
         let dir = dir.canonicalize()?;
-        if !dir.is_dir() {
+        if !dir.metadata()?.is_dir() {
             return Err(Errno::NOTDIR.into());
         }
         Place::mount_on_anything(dir, options)
