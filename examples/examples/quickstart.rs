@@ -56,7 +56,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    program::run_with(whole_life, |error: &Box<dyn Error>| {
+    program::run_with(whole_life, |error| {
         let damaged = error.downcast_ref().is_some_and(QuickstartError::is_damage);
         if damaged { DAMAGED } else { program::FAILED }
     })
@@ -164,7 +164,7 @@ struct Bar {
 
 impl Bar {
     fn new() -> Bar {
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{msg:12} [{bar:40}] {pos}/{len} {per_sec}") {
             bar.set_style(style);
         }

@@ -91,8 +91,7 @@ fn a_mount_whose_root_gives_errors_can_be_unmounted() {
 #[test]
 fn any_number_of_threads_is_taken() {
     let dir = tempfile::tempdir().unwrap();
-    let mut options = MountOptions::default();
-    options.threads = usize::MAX;
+    let options = MountOptions { threads: usize::MAX, ..MountOptions::default() };
     let mount = Mount::new(&file_system(), dir.path(), options);
     let Some(mount) = unless_forbidden("any_number_of_threads_is_taken", mount) else { return };
     let (served, ()) = served(mount, |unmounter| {
