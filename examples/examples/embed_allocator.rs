@@ -19,11 +19,17 @@
 //! cargo run --release --example embed_allocator              memory
 //! cargo run --release --example embed_allocator -- IMAGE     a new file, through io_uring
 //! ```
+//!
+//! Exit codes: those of [`f2fs_examples::program`].
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::Parser;
 use f2fs::device::{AlignedBuf, BlockDevice, MemoryDevice};
 use f2fs::format::nat::NatBlock;
 use f2fs::format::sit::SitBlock;
@@ -31,6 +37,7 @@ use f2fs::format::summary::{Summary, SummaryBlock};
 use f2fs::format::{BlockAddr, Geometry, LogType, Nid, crc};
 use f2fs::nat::{Nat, NatConfig, NatSource, SourceError};
 use f2fs::segment::{Class, LogState, SegmentConfig, SegmentError, SegmentManager, Victim, VictimPolicy};
+use f2fs_examples::program;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -367,8 +374,8 @@ fn expect(what: &str, holds: bool) -> Result<()> {
 }
 
 /// A life of the store, with more written than the device holds, and a crash at the end.
-fn run(name: &str, device: &Arc<dyn BlockDevice>) -> Result<()> {
-    println!("{name}");
+fn run(name: &str, device: &Arc<dyn BlockDevice>, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "{name}")?;
     Store::format(&**device)?;
     let mut store = Store::open(device.clone())?;
     let key = |n: u32| format!("key {}", n % 3000).into_bytes();
@@ -383,7 +390,8 @@ fn run(name: &str, device: &Arc<dyn BlockDevice>) -> Result<()> {
     }
     store.checkpoint()?;
     let free = store.segments.free_segments();
-    println!("  20,000 writes of {} keys, {free} segments free, {} checkpoints", expected.len(), store.sequence);
+    let (keys, sequence) = (expected.len(), store.sequence);
+    writeln!(out, "  20,000 writes of {keys} keys, {free} segments free, {sequence} checkpoints")?;
     store.put(b"late", b"gone with the crash")?;
     store.delete(&key(7))?;
     drop(store);
@@ -393,20 +401,33 @@ fn run(name: &str, device: &Arc<dyn BlockDevice>) -> Result<()> {
     for (key, value) in &expected {
         expect("each with its value", store.get(key)?.as_ref() == Some(value))?;
     }
-    println!("  reopened after a crash: as the last checkpoint said");
+    writeln!(out, "  reopened after a crash: as the last checkpoint said")?;
     Ok(())
 }
 
-fn main() -> Result<()> {
-    let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(blocks_for(16)));
-    run("a store in memory", &memory)?;
-    if let Some(path) = std::env::args().nth(1) {
+/// A log-structured key-value store on `f2fs-nat` and `f2fs-segment` alone.
+#[derive(Debug, Parser)]
+#[command(name = "embed_allocator", after_help = program::EXIT_CODES)]
+struct Arguments {
+    /// A new file for another store beside the one in memory, through `io_uring`.
+    image: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    program::run(lives)
+}
+
+fn lives(arguments: &Arguments, out: &mut dyn Write) -> Result<()> {
+    // Before anything is done: it may be no place for a file.
+    let mut image: Option<(String, Arc<dyn BlockDevice>)> = None;
+    if let Some(path) = &arguments.image {
         let bytes = blocks_for(16) * BLOCK as u64;
-        let device = f2fs::uring::UringDevice::create(&path, bytes, f2fs::uring::OpenOptions::new())?;
-        let device: Arc<dyn BlockDevice> = device;
-        run(&format!("a store in {path}"), &device)?;
+        let device = f2fs::uring::UringDevice::create(path, bytes, f2fs::uring::OpenOptions::new())?;
+        image = Some((format!("a store in {}", path.display()), device));
     }
-    Ok(())
+    let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(blocks_for(16)));
+    run("a store in memory", &memory, out)?;
+    image.map_or(Ok(()), |(name, device)| run(&name, &device, out))
 }
 
 #[cfg(test)]

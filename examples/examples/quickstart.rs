@@ -8,10 +8,10 @@
 //! Formats a sparse file on io_uring, creates files in several directories from several threads, writes and reads them,
 //! unlinks half, checkpoints, closes, opens again, verifies every byte, and checks the image.
 //!
-//! Exit codes: 0 done and everything verified; 1 an operation failed; 2 usage; 4 the volume is not what it should be.
+//! Exit codes: 0 done and everything verified; 1 an operation failed, or the output cannot be written; 2 usage; 4 the volume is not what it should be.
 
 use std::error::Error;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets};
 use f2fs::device::BlockDevice;
 use f2fs::uring::{OpenOptions, UringDevice};
+use f2fs_examples::program;
 use f2fs_workload::quickstart::{Config, Observer, Phase, PhaseReport, QuickstartError, Report, run};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -29,7 +30,10 @@ const DAMAGED: u8 = 4;
 
 /// A whole life of a file-backed F2FS volume, with rates.
 #[derive(Debug, Parser)]
-#[command(after_help = "Exit codes: 0 verified, 1 failed, 2 usage, 4 the volume is not what it should be.")]
+#[command(name = "quickstart")]
+#[command(
+    after_help = "Exit codes: 0 verified, 1 failed, also if the output cannot be written, 2 usage, 4 the volume is not what it should be."
+)]
 struct Arguments {
     /// Small files to create.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
@@ -52,22 +56,20 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match life(&arguments) {
-        Ok(report) => {
-            if arguments.json {
-                println!("{:#}", as_json(&report));
-            } else {
-                print(&report, arguments.image.as_deref());
-            }
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("quickstart: {error}");
-            let damaged = error.downcast_ref().is_some_and(QuickstartError::is_damage);
-            if damaged { ExitCode::from(DAMAGED) } else { ExitCode::FAILURE }
-        }
+    program::run_with(whole_life, |error| {
+        let damaged = error.downcast_ref().is_some_and(QuickstartError::is_damage);
+        if damaged { DAMAGED } else { program::FAILED }
+    })
+}
+
+fn whole_life(arguments: &Arguments, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+    let report = life(arguments)?;
+    if arguments.json {
+        writeln!(out, "{:#}", as_json(&report))?;
+    } else {
+        print(&report, arguments.image.as_deref(), out)?;
     }
+    Ok(())
 }
 
 fn life(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
@@ -97,15 +99,16 @@ fn life(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     Ok(run(&open, &config, &Bar::new())?)
 }
 
-fn print(report: &Report, kept: Option<&Path>) {
+fn print(report: &Report, kept: Option<&Path>, out: &mut dyn Write) -> io::Result<()> {
     let Config { files, directories, threads, large_files, large_bytes } = report.config;
-    println!(
+    writeln!(
+        out,
         "{files} files in {directories} directories and {large_files} files of {} MiB, {threads} threads\n\
          {} MiB on {}\n",
         large_bytes >> 20,
         report.volume_bytes >> 20,
         report.device
-    );
+    )?;
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(["phase", "operations", "seconds", "a second", "MiB/s"]);
     for phase in &report.phases {
@@ -118,11 +121,12 @@ fn print(report: &Report, kept: Option<&Path>) {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    println!("{table}\n");
-    println!("Every byte is as it was written, and the check found nothing.");
+    writeln!(out, "{table}\n")?;
+    writeln!(out, "Every byte is as it was written, and the check found nothing.")?;
     if let Some(path) = kept {
-        println!("The image is {}.", path.display());
+        writeln!(out, "The image is {}.", path.display())?;
     }
+    Ok(())
 }
 
 fn as_json(report: &Report) -> serde_json::Value {
@@ -160,7 +164,7 @@ struct Bar {
 
 impl Bar {
     fn new() -> Bar {
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{msg:12} [{bar:40}] {pos}/{len} {per_sec}") {
             bar.set_style(style);
         }

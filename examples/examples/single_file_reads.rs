@@ -41,10 +41,10 @@
 //! second, in the median round 96 % (83 to 101); at depth 32 58.2 and 62.1 thousand, 91 % (80 to 114). The device's
 //! rate changes by as much from one second to the next. At depth 32 both send 32 requests in 110 to 150 us and wait 190
 //! to 210 us for the device.
-#![allow(clippy::print_stdout)]
 
 use std::error::Error;
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -54,6 +54,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use f2fs::RangeLock;
 use f2fs::device::{BlockDevice, MemoryDevice};
 use f2fs::uring::{OpenOptions, UringDevice};
+use f2fs_examples::program;
 use f2fs_workload::reads::{Engine, Files, FioError, Measured, PUBLISHED, Setting, fio, prepare};
 use f2fs_workload::report::{LineChart, Machine};
 
@@ -62,6 +63,7 @@ const ROUNDS: usize = 9;
 
 /// Random reads of one file by many threads.
 #[derive(Debug, Parser)]
+#[command(name = "single_file_reads", after_help = program::EXIT_CODES)]
 struct Arguments {
     /// Numbers of threads, separated by commas.
     #[arg(
@@ -83,8 +85,8 @@ struct Arguments {
     /// Where to make the image and fio's file [default: the system's directory for temporary files].
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Seconds of each run of fio, and of ours beside it; 0 leaves them out.
-    #[arg(long, default_value_t = 0.2)]
+    /// Seconds of each run of fio, and of ours beside it, up to 3600; 0 leaves them out.
+    #[arg(long, default_value_t = 0.2, value_parser = seconds)]
     fio_seconds: f64,
     /// A line for each measurement.
     #[arg(long)]
@@ -97,23 +99,30 @@ struct Arguments {
 /// Of a device: its name, and what was measured on it.
 type OnDevice = (&'static str, Vec<Measured>);
 
-fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(text) => {
-            println!("{text}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("single_file_reads: {error}");
-            ExitCode::FAILURE
-        }
+/// The greatest number of seconds of a run.
+const LONGEST: f64 = 3600.0;
+
+/// A sensible number of seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=LONGEST).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("not a number from 0 to {LONGEST}")),
     }
+}
+
+fn main() -> ExitCode {
+    program::run(|arguments, out| -> Result<(), Box<dyn Error>> { Ok(writeln!(out, "{}", run(arguments)?)?) })
+}
+
+/// An error with the path that it is about.
+fn about(path: &Path) -> impl FnOnce(io::Error) -> String {
+    move |error| format!("{}: {error}", path.display())
 }
 
 /// Measures everything; the tables.
 fn run(arguments: &Arguments) -> Result<String, Box<dyn Error>> {
     let dir = match &arguments.dir {
-        Some(dir) => tempfile::tempdir_in(dir)?,
+        Some(dir) => tempfile::tempdir_in(dir).map_err(about(dir))?,
         None => tempfile::tempdir()?,
     };
     let files = Files { count: 1, bytes: arguments.mib << 20 };
@@ -141,10 +150,11 @@ fn run(arguments: &Arguments) -> Result<String, Box<dyn Error>> {
         for (device, measured) in &all {
             measured.iter().for_each(|measured| csv.push_str(&format!("{device},{}\n", measured.csv())));
         }
-        std::fs::write(path, csv)?;
+        std::fs::write(path, csv).map_err(about(path))?;
     }
     if let Some(path) = &arguments.svg {
-        std::fs::write(path, LineChart::svg_of(&charts(arguments, &all, machine.processors))?)?;
+        let drawn = LineChart::svg_of(&charts(arguments, &all, machine.processors))?;
+        std::fs::write(path, drawn).map_err(about(path))?;
     }
     Ok(text)
 }
@@ -301,8 +311,13 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        for words in [["--threads", "0"], ["--reads", "0"], ["--depth", "1"], ["--mib", "0"]] {
+        let seconds = ["nan", "inf", "-1", "-inf", "1e300", "3601", "x", ""].map(|value| ["--fio-seconds", value]);
+        let others = [["--threads", "0"], ["--reads", "0"], ["--depth", "1"], ["--mib", "0"]];
+        for words in seconds.into_iter().chain(others) {
+            let words = [format!("{}={}", words[0], words[1])];
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
             assert!(Arguments::try_parse_from(["single_file_reads"].iter().chain(&words)).is_err(), "{words:?}");
         }
+        assert!(Arguments::try_parse_from(["single_file_reads", "--fio-seconds", "0.5"]).is_ok());
     }
 }

@@ -9,14 +9,21 @@
 //! The map itself stands for any engine: a tree, a table, a file system. It is saved as a whole (`Saved`), together
 //! with a number; the journal's owner's area says on which number it builds, so that a crash between the two does no
 //! harm.
+//!
+//! Exit codes: those of [`f2fs_examples::program`].
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{env, fs};
 
+use clap::Parser;
 use f2fs::journal::{Create, Journal, Medium, Recovered, RegionMedium, SharedMedium, Uuid};
 use f2fs::pmem::{MappedRegion, MemoryRegion};
+use f2fs_examples::program;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -91,11 +98,11 @@ fn decode(payload: &[u8]) -> Option<(String, String)> {
     Some((String::from_utf8(key.to_vec()).ok()?, String::from_utf8(value.to_vec()).ok()?))
 }
 
-fn run(medium: &SharedMedium) -> Result<()> {
+fn run(medium: &SharedMedium, out: &mut dyn Write) -> Result<()> {
     let mut saved = Saved::default();
     let options = Create::new(OWNER).area(&0_u64.to_le_bytes());
     let journal = Journal::create(Arc::clone(medium), &options)?;
-    println!("{} lanes of {} KiB", journal.lanes(), journal.lane_bytes() >> 10);
+    writeln!(out, "{} lanes of {} KiB", journal.lanes(), journal.lane_bytes() >> 10)?;
     let map = Map { content: Mutex::default(), journal };
     map.set("colour", "red")?;
     map.set("shape", "round")?;
@@ -113,7 +120,7 @@ fn run(medium: &SharedMedium) -> Result<()> {
     drop(map); // a crash: nothing is saved, and nothing is closed
 
     let found = Journal::open(Arc::clone(medium), Some(OWNER))?;
-    println!("after the crash: saved {} times, {} records in the journal", saved.number, found.records());
+    writeln!(out, "after the crash: saved {} times, {} records in the journal", saved.number, found.records())?;
     let map = Map::recover(&saved, found)?;
     assert_eq!(map.get("colour").as_deref(), Some("blue"));
     assert_eq!(map.get("shape").as_deref(), Some("round"));
@@ -121,24 +128,49 @@ fn run(medium: &SharedMedium) -> Result<()> {
     map.save(&mut saved)?;
     drop(map);
     let found = Journal::open(Arc::clone(medium), Some(OWNER))?;
-    println!("after it was saved: {} records in the journal", found.records());
+    writeln!(out, "after it was saved: {} records in the journal", found.records())?;
     assert_eq!(found.records(), 0);
     Ok(())
 }
 
-fn main() -> Result<()> {
-    let medium: SharedMedium = match env::args().nth(1) {
+/// A map that survives crashes, by a journal of its changes.
+#[derive(Debug, Parser)]
+#[command(name = "write_ahead_log", after_help = program::EXIT_CODES)]
+struct Arguments {
+    /// A new file for the journal: in persistent memory if it is mounted with dax. Without it, memory.
+    file: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    program::run(life)
+}
+
+fn life(arguments: &Arguments, out: &mut dyn Write) -> Result<()> {
+    let medium: SharedMedium = match &arguments.file {
         None => Arc::new(RegionMedium::new(MemoryRegion::new(1 << 20)?)),
         Some(path) => {
-            fs::File::create_new(&path)?.set_len(1 << 20)?;
-            Arc::new(RegionMedium::new(MappedRegion::open(&path, f2fs::pmem::OpenOptions::new())?))
+            let made = fs::File::create_new(path).and_then(|file| file.set_len(1 << 20));
+            made.map_err(|error| format!("{}: {error}", path.display()))?;
+            Arc::new(RegionMedium::new(MappedRegion::open(path, f2fs::pmem::OpenOptions::new())?))
         }
     };
-    println!("a journal on {} KiB", medium.bytes() >> 10);
-    run(&medium)
+    writeln!(out, "a journal on {} KiB", medium.bytes() >> 10)?;
+    run(&medium, out)
 }
 
 #[test]
 fn the_map_survives() {
-    run(&(Arc::new(RegionMedium::new(MemoryRegion::new(1 << 20).unwrap())) as SharedMedium)).unwrap();
+    life(&Arguments { file: None }, &mut Vec::new()).unwrap();
+}
+
+#[test]
+fn what_cannot_be_is_told_in_words() {
+    let arguments = Arguments { file: Some("/nonexist/x".into()) };
+    let error = life(&arguments, &mut Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("/nonexist/x") && error.contains("No such file"), "{error}");
+    let full = &mut fs::File::options().write(true).open("/dev/full").unwrap();
+    assert!(life(&Arguments { file: None }, full).is_err());
+    for wrong in [["write_ahead_log", "a", "b"], ["write_ahead_log", "--none", "b"]] {
+        assert!(Arguments::try_parse_from(wrong).is_err());
+    }
 }

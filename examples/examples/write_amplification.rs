@@ -11,15 +11,19 @@
 //! does not count. *Uniform*: every block is as likely. *Zipf*: exponent 0.99, places shuffled. *Hot and cold*: nine of
 //! ten writes go to a tenth of the blocks. Time, which ages are counted in, passes by a second each thousandth of the
 //! volume.
-#![allow(clippy::print_stdout)]
+//!
+//! Exit codes: those of [`f2fs_examples::program`].
 
 use std::error::Error;
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::Parser;
 use f2fs::format::summary::{Summary, SummaryBlock};
 use f2fs::format::{BlockAddr, LogType, Nid, SegmentNo};
 use f2fs_device_test::Random;
+use f2fs_examples::program;
 use f2fs_segment::{
     AgeThreshold, Class, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource, VictimPolicy,
 };
@@ -173,7 +177,20 @@ impl World {
     }
 }
 
-fn measure(segments: u32, turnover: u64) -> Result<(), SegmentError> {
+/// How much more than the user's blocks is written, by how victims are chosen.
+#[derive(Debug, Parser)]
+#[command(name = "write_amplification", after_help = program::EXIT_CODES)]
+struct Arguments {
+    /// Segments of the volume.
+    #[arg(default_value_t = 256, value_parser = clap::value_parser!(u32).range(64..=65_536))]
+    segments: u32,
+    /// How many times the volume's size is written.
+    #[arg(default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
+    turnover: u32,
+}
+
+fn measure(arguments: &Arguments, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+    let (segments, turnover) = (arguments.segments, u64::from(arguments.turnover));
     // The kernel's threshold is a week; here a volume is overwritten in a thousand seconds.
     let atgc = AgeThreshold::default().threshold(500);
     let ways = [
@@ -182,12 +199,13 @@ fn measure(segments: u32, turnover: u64) -> Result<(), SegmentError> {
         ("age threshold", VictimPolicy::AgeThreshold(atgc), false),
         ("with AT_SSR", VictimPolicy::AgeThreshold(atgc), true),
     ];
-    println!(
+    writeln!(
+        out,
         "{segments} segments, the last {turnover} times the volume's size; blocks written for each block of the user's"
-    );
-    print!("{:<14} {:>12}", "updates", "utilisation");
-    ways.iter().for_each(|(name, ..)| print!(" {name:>13}"));
-    println!();
+    )?;
+    write!(out, "{:<14} {:>12}", "updates", "utilisation")?;
+    ways.iter().try_for_each(|(name, ..)| write!(out, " {name:>13}"))?;
+    writeln!(out)?;
     for name in ["uniform", "zipf", "hot and cold"] {
         for utilisation in [0.7, 0.8, 0.9] {
             let mut row = format!("{name:<14} {:>11.0}%", utilisation * 100.0);
@@ -205,35 +223,30 @@ fn measure(segments: u32, turnover: u64) -> Result<(), SegmentError> {
                 let amplification = world.run(&pattern, updates, &mut random)?;
                 row += &format!(" {amplification:>13.2}");
             }
-            println!("{row}");
+            writeln!(out, "{row}")?;
         }
     }
     Ok(())
 }
 
 fn main() -> ExitCode {
-    let numbers: Result<Vec<u32>, _> = std::env::args().skip(1).map(|text| text.parse()).collect();
-    let (segments, turnover) = match numbers.as_deref() {
-        Ok([]) => (256, 6),
-        Ok([segments @ 64..=65536]) => (*segments, 6),
-        Ok([segments @ 64..=65536, turnover @ 1..=u32::MAX]) => (*segments, *turnover),
-        _ => {
-            eprintln!("usage: write_amplification [SEGMENTS (64 to 65536) [TURNOVER (1 or more)]]");
-            return ExitCode::from(2);
-        }
-    };
-    match measure(segments, turnover.into()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    program::run(measure)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let taken = |words: &[&str]| Arguments::try_parse_from(["write_amplification"].iter().chain(words)).is_ok();
+        assert!(taken(&[]) && taken(&["64"]) && taken(&["65536", "1"]));
+        for wrong in [&["63"][..], &["65537"], &["64", "0"], &["64", "1", "1"], &["x"], &["--none"]] {
+            assert!(!taken(wrong), "{wrong:?}");
+        }
+        let full = &mut std::fs::File::options().write(true).open("/dev/full").unwrap();
+        assert!(measure(&Arguments { segments: 64, turnover: 1 }, full).is_err());
+    }
 
     #[test]
     fn fuller_volumes_cost_more_and_ages_help_where_some_blocks_are_hot() {

@@ -27,8 +27,8 @@ const OPENING: &str = "Options for opening a volume";
     name = "f2fs",
     version,
     after_help = "\
-Names are printed quoted for a shell: 'two words', $'new\\nline', ./-dash. With --json, characters that are not
-printable are written as \\xNN. `ls --zero` prints names as they are. An argument that begins with a dash and is
+Names are printed quoted for a shell: 'two words', $'new\\nline', ./-dash. With --json, characters that are not \
+printable are written as \\xNN. `ls --zero` prints names as they are. An argument that begins with a dash and is \
 not an option goes behind --.
 
 Sizes are bytes, or have a unit behind them: K, M, G, T, P (powers of 1024), as in 64M or 1.5G.

@@ -86,6 +86,11 @@ pub(crate) fn page_cache_or(default: u64) -> u64 {
     choice().page_cache.unwrap_or(default)
 }
 
+/// Whether `--page-cache` was given.
+pub(crate) fn has_page_cache() -> bool {
+    choice().page_cache.is_some()
+}
+
 /// `--without-journal`.
 pub(crate) fn without_journal() -> bool {
     choice().journal.without_journal

@@ -178,6 +178,18 @@ fn fxmark_says_what_is_wrong() {
     fail(&mut fxmark(["--memory", "64M", "--image", "x"]), 2, "--image");
     fail(&mut fxmark(["--force"]), 2, "--image");
     fail(&mut fxmark(["--free-nids", "some"]), 2, "--free-nids");
+    fail(&mut fxmark(["--threads", "1,1"]), 2, "--threads has 1 twice");
+    fail(&mut fxmark(["--policy", "sharded,clue,sharded"]), 2, "--policy has sharded twice");
+    fail(&mut fxmark(["--workload", "mwul,mwul"]), 2, "--workload has mwul twice");
+    fail(&mut fxmark(["--policy", "clue:lazy+lazy"]), 2, "clue:lazy+lazy");
+    fail(
+        fxmark(["--page-cache", "64M", "--directory"]).arg(place.dir()),
+        2,
+        "--page-cache has no effect on a directory",
+    );
+    // Identifiers that are held back are no more in use than free.
+    let mut held = fxmark(["--memory", "256M", "--free-nids", "1", "--threads", "2", "--workload", "mwcl"]);
+    fail(&mut held, 1, "in use, and no other is free: they are held back, or wait for a checkpoint");
     // A volume too small says so, with what was measured.
     let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
     command.args(["bench", "fxmark", "--memory", "64M", "--files", "100000", "--threads", "2", "--policy", "clue"]);

@@ -88,6 +88,28 @@ fn read_says_what_is_wrong() {
     fail(&mut read(["--memory", "64M", "image"]), 2, "--memory");
     fail(&mut read(["--force"]), 2, "IMAGE");
     let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
-    command.args(["bench", "read", "--memory", "64M", "--file-size", "1G"]);
+    command.args(["bench", "read", "--memory", "64M", "--file-size", "63M"]);
     fail(&mut command, 1, "bytes fitted");
+    fail(&mut read(["--threads", "1,2,1"]), 2, "--threads has 1 twice");
+    fail(&mut read(["--table", "extent,extent"]), 2, "--table has extent twice");
+    fail(&mut read(["--page-cache", "64M"]), 2, "--page-cache has no effect");
+    fail(&mut read(["--journal", "journal"]), 2, "takes no --journal");
+}
+
+/// Nothing is written before, and no image is made.
+#[test]
+fn files_that_are_larger_than_the_device_are_refused() {
+    let place = Place::new();
+    let image = place.path("image");
+    let with = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+        command.args(["bench", "read"]).args(args).stdin(Stdio::null());
+        command
+    };
+    fail(&mut with(&["--file-size", "8T"]), 2, "8.0 TiB do not fit on a device of 4.0 GiB");
+    fail(&mut with(&["--memory", "64M", "--file-size", "1G"]), 2, "do not fit on a device of 64.0 MiB");
+    fail(with(&["--file-size", "1G", "--size", "64M"]).arg(&image), 2, "do not fit");
+    assert!(!image.exists());
+    fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    fail(with(&["--file-size", "1G"]).arg(&image), 1, "do not fit on a device of 64.0 MiB");
 }

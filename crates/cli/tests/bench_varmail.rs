@@ -36,6 +36,23 @@ fn the_models_give_the_same_table_each_time() {
 }
 
 #[test]
+fn options_of_another_kind_are_refused() {
+    let place = Place::new();
+    let image = place.path("disk.img");
+    let on_image = ["--image", text(&image), "--size", "64M"];
+    for (option, value) in [("--rounds", "5"), ("--flush-us", "5")] {
+        fail(command(["bench", "varmail", option, value]).args(on_image), 2, option);
+        fail(command(["bench", "varmail", option, value, "--directory"]).arg(place.dir()), 2, option);
+    }
+    fail(command(["bench", "varmail", "--cached-reads"]).args(on_image), 2, "--cached-reads");
+    fail(&mut command(["bench", "varmail", "--seconds", "1"]), 2, "--image");
+    fail(&mut command(["bench", "varmail", "--journal", "x"]), 2, "--journal has no effect on the models");
+    let args = ["bench", "varmail", "--page-cache", "64M", "--directory", text(place.dir())];
+    fail(&mut command(args), 2, "--page-cache has no effect on a directory");
+    assert!(!image.exists());
+}
+
+#[test]
 fn a_real_device_with_a_journal_and_without() {
     let place = Place::new();
     let (image, journal) = (place.path("disk.img"), place.path("journal"));

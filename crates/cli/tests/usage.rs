@@ -154,6 +154,21 @@ fn wrong_command_lines_end_with_2_and_touch_nothing() {
     fail(command(["rm"]).arg(&image).arg(""), 2, "none was supplied");
 }
 
+/// Lines end where the terminal does, not in the middle of it.
+#[test]
+fn paragraphs_of_the_help_are_filled() {
+    let help = ok(&mut command(["--help"]));
+    for begin in ["Names are printed", "Sizes are bytes"] {
+        let lines: Vec<&str> =
+            help.lines().skip_while(|line| !line.starts_with(begin)).take_while(|line| !line.is_empty()).collect();
+        for pair in lines.windows(2) {
+            let next = pair[1].split(' ').next().unwrap();
+            assert!(pair[0].len() + 1 + next.len() > 90, "{pair:?}");
+        }
+        assert!(!lines.is_empty(), "{help}");
+    }
+}
+
 #[test]
 fn every_subcommand_is_in_the_table_and_has_help() {
     let help = ok(&mut command(["--help"]));
@@ -306,6 +321,6 @@ fn results_that_cannot_be_written_are_known_before_anything_is_measured() {
             2,
             "--csv and --svg are both a",
         );
-        fail(command(line).args(["--memory", "64M", "--svg"]).arg(&nowhere), 1, "none/x");
+        fail(command(line).args(["--memory", "512M", "--svg"]).arg(&nowhere), 1, "none/x");
     }
 }

@@ -19,7 +19,9 @@ use crate::write_log::{SECTOR, entry, superblock};
 /// [`CrashLog::from_write_log`](crate::CrashLog::from_write_log) and for the tools of others. It serves one request of
 /// a thread at a time.
 ///
-/// A change that cannot be logged fails, after it was made. An entry is in `out` when its change completes, so the
+/// A change that cannot be logged fails, after it was made. The log ends before it, and no change is made any more: each
+/// fails with the same error. So the log never has a gap, nor a part of an entry that a reader takes for another, also if
+/// its disk was full only for a while. An entry is in `out` when its change completes, so the
 /// length of the log says what had happened ([`CrashLog::events_in`](crate::CrashLog::events_in)). The number of
 /// entries in the log is brought up to date at each flush, and when the device is dropped: what a killed process leaves
 /// is right up to its last flush.
@@ -55,11 +57,38 @@ impl<D: fmt::Debug, W: Write + Seek + Send + 'static> fmt::Debug for LoggingDevi
 
 struct Log<W: Write + Seek> {
     out: W,
+    /// Those that are whole.
     entries: u64,
+    /// Why nothing is added any more: behind the last whole entry may be a part of another.
+    closed: Option<DeviceErrorKind>,
 }
 
 impl<W: Write + Seek> Log<W> {
-    fn add(&mut self, event: &Event) -> io::Result<()> {
+    /// Adds an entry. The first one that cannot be added is the end of the log.
+    fn add(&mut self, event: &Event) -> Result<(), DeviceErrorKind> {
+        self.expect_open()?;
+        match self.append(event) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                // What is whole is part of the log.
+                let _ = self.publish();
+                Err(self.close(&error))
+            }
+        }
+    }
+
+    fn expect_open(&self) -> Result<(), DeviceErrorKind> {
+        self.closed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Adds nothing any more.
+    fn close(&mut self, error: &io::Error) -> DeviceErrorKind {
+        let kind = DeviceErrorKind::from(error);
+        self.closed = Some(kind.clone());
+        kind
+    }
+
+    fn append(&mut self, event: &Event) -> io::Result<()> {
         self.out.write_all(&entry(event))?;
         if let Event::Write { data, .. } = event {
             self.out.write_all(data.as_bytes())?;
@@ -67,6 +96,11 @@ impl<W: Write + Seek> Log<W> {
         self.out.flush()?;
         self.entries += 1;
         Ok(())
+    }
+
+    /// Makes the entries so far part of the log, or else closes it: nobody knows where the next one would be written.
+    fn publish_or_close(&mut self) -> Result<(), DeviceErrorKind> {
+        self.publish().map_err(|error| self.close(&error))
     }
 
     /// Makes the entries so far part of the log.
@@ -93,12 +127,12 @@ impl<D: BlockDevice, W: Write + Seek + Send + 'static> LoggingDevice<D, W> {
     /// Those of `out`.
     pub fn new(inner: D, mut out: W) -> io::Result<LoggingDevice<D, W>> {
         out.write_all(&[0; SECTOR])?;
-        let mut log = Log { out, entries: 0 };
+        let mut log = Log { out, entries: 0, closed: None };
         log.publish()?;
         Ok(LoggingDevice { inner, log: Mutex::new(log) })
     }
 
-    fn add(&self, request: &Request) -> io::Result<()> {
+    fn add(&self, request: &Request) -> Result<(), DeviceErrorKind> {
         let event = match request.op {
             Op::Read => return Ok(()),
             Op::Discard { blocks } => Event::discard(request.start, blocks),
@@ -128,27 +162,34 @@ impl<D: BlockDevice, W: Write + Seek + Send + 'static> BlockDevice for LoggingDe
     }
 
     fn execute(&self, request: Request) -> Completion {
+        if !matches!(request.op, Op::Read)
+            && let Err(kind) = self.log.lock().expect_open()
+        {
+            let result = Err(request.error(kind));
+            return Completion { request, result };
+        }
         let mut completion = self.inner.execute(request);
         if completion.result.is_ok()
-            && let Err(error) = self.add(&completion.request)
+            && let Err(kind) = self.add(&completion.request)
         {
-            completion.result = Err(completion.request.error(DeviceErrorKind::from(&error)));
+            completion.result = Err(completion.request.error(kind));
         }
         completion
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
+        let failed = |kind| DeviceError::new(Operation::Flush, 0, 0, kind);
         let mut log = self.log.lock();
+        log.expect_open().map_err(failed)?;
         self.inner.flush()?;
-        log.add(&Event::Flush)
-            .and_then(|()| log.publish())
-            .map_err(|error| DeviceError::new(Operation::Flush, 0, 0, DeviceErrorKind::from(&error)))
+        log.add(&Event::Flush).and_then(|()| log.publish_or_close()).map_err(failed)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
+    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering::Relaxed;
 
     use f2fs_device::MemoryDevice;
 
@@ -223,15 +264,16 @@ mod tests {
         assert_eq!(log.events().iter().map(Event::range).collect::<Vec<_>>(), [(1, 1), (3, 1)]);
     }
 
-    /// A file system that is full behind so many bytes.
-    struct Full(Cursor<Vec<u8>>, usize);
+    /// A file on a file system that is full behind so many bytes. It takes a part of what does not fit, as Linux does.
+    struct Full(std::fs::File, PlainArc<AtomicU64>);
 
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            if self.0.position() as usize + bytes.len() > self.1 {
-                return Err(io::Error::from_raw_os_error(28));
+            let room = self.1.load(Relaxed).saturating_sub(self.0.stream_position()?);
+            match bytes.len().min(room as usize) {
+                0 if !bytes.is_empty() => Err(io::Error::from_raw_os_error(28)),
+                fits => self.0.write(&bytes[..fits]),
             }
-            self.0.write(bytes)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -245,12 +287,57 @@ mod tests {
         }
     }
 
+    /// The log has what came before, and no more once there is space again: a part of an entry stands there.
     #[test]
-    fn a_change_that_cannot_be_logged_fails() {
-        let device = LoggingDevice::new(MemoryDevice::new(64), Full(Cursor::default(), 6000)).unwrap();
-        device.write_slice(1, b"x").unwrap();
-        let error = device.write_slice(2, b"x").unwrap_err();
-        assert_eq!(error.kind, DeviceErrorKind::from_errno(28));
-        assert!(device.read(1, 1).is_ok());
+    fn a_change_that_cannot_be_logged_ends_the_log() {
+        // Full in the middle of an entry's data, between the entry and its data, in the entry, and between two.
+        for room in [6000, 5632, 5300, 5120] {
+            for buffered in [false, true] {
+                let mut file = tempfile::tempfile().unwrap();
+                let limit = PlainArc::new(AtomicU64::new(room));
+                let full = Full(file.try_clone().unwrap(), limit.clone());
+                let live = PlainArc::new(MemoryDevice::new(64));
+                let device: Box<dyn BlockDevice> = if buffered {
+                    Box::new(LoggingDevice::new(live.clone(), io::BufWriter::new(full)).unwrap())
+                } else {
+                    Box::new(LoggingDevice::new(live.clone(), full).unwrap())
+                };
+                device.write_slice(1, b"logged").unwrap();
+                let no_space = DeviceErrorKind::from_errno(28);
+                assert_eq!(device.write_slice(2, &[0xee; 8192]).unwrap_err().kind, no_space);
+                limit.store(u64::MAX, Relaxed);
+                assert_eq!(device.write_slice(4, b"x").unwrap_err().kind, no_space);
+                assert_eq!(device.discard(1, 1).unwrap_err().kind, no_space);
+                assert_eq!(device.flush().unwrap_err().kind, no_space);
+                // What was refused was not done, and reads go on.
+                assert_eq!(device.read(4, 1).unwrap().as_bytes()[0], 0);
+                assert_eq!(device.read(1, 1).unwrap().as_bytes()[..6], *b"logged");
+                drop(device);
+                file.rewind().unwrap();
+                let log = CrashLog::from_write_log(&file, 64).unwrap();
+                assert_eq!(log.events().iter().map(Event::range).collect::<Vec<_>>(), [(1, 1)], "{room}");
+                assert_eq!(log.events_in(file.metadata().unwrap().len()), 1);
+            }
+        }
+    }
+
+    /// The number of entries could not be written: nothing is written over those that are there.
+    #[test]
+    fn a_log_whose_head_cannot_be_written_ends() {
+        let file = tempfile::tempfile().unwrap();
+        let limit = PlainArc::new(AtomicU64::new(u64::MAX));
+        let full = Full(file.try_clone().unwrap(), limit.clone());
+        let mut log = Log { out: full, entries: 0, closed: None };
+        log.out.write_all(&[0; SECTOR]).unwrap();
+        log.add(&Event::discard(1, 1)).unwrap();
+        limit.store(0, Relaxed);
+        let no_space = Err(DeviceErrorKind::from_errno(28));
+        assert_eq!(log.publish_or_close(), no_space);
+        limit.store(u64::MAX, Relaxed);
+        assert_eq!(log.add(&Event::discard(2, 1)), no_space);
+        drop(log);
+        (&file).rewind().unwrap();
+        let log = CrashLog::from_write_log(&file, 64).unwrap();
+        assert_eq!(log.events().iter().map(Event::range).collect::<Vec<_>>(), [(1, 1)]);
     }
 }

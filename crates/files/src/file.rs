@@ -200,8 +200,9 @@ impl File {
     /// ```
     ///
     /// # Errors
-    /// As [`write_at`](Self::write_at); without space [`is_no_space`](FsError::is_no_space), also if a part fitted.
-    /// Data written until then stays, and [`WriteSlice::written`] has the bytes of each piece.
+    /// As [`write_at`](Self::write_at); without space [`is_no_space`](FsError::is_no_space), also if a part fitted. Of a
+    /// piece that reaches over the greatest size of a file, what fits is written, and that is no error; one that begins
+    /// there or behind is. Data written until an error stays, and [`WriteSlice::written`] has the bytes of each piece.
     pub fn write_many(&self, depth: usize, writes: &mut [WriteSlice<'_>]) -> Result<(), FsError> {
         if self.access.places_writes()? {
             return Err(FsError::Invalid("the writes have offsets, and the file is open for appending"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use f2fs_device::Operation;
 use f2fs_device_test::{Random, bytes};
-use f2fs_files::{File, FileSystem, Options, ReadSlice, WriteSlice};
+use f2fs_files::{File, FileSystem, FsError, Options, ReadSlice, WriteSlice};
 use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
 
@@ -45,6 +45,53 @@ fn many_writes_do_what_single_ones_do() {
         }
         let too_far = [WriteSlice::new(0, b"x"), WriteSlice::new(u64::MAX - 1, b"xyz")];
         assert!(many.write_many(depth, &mut { too_far }).is_err());
+    }
+    fs.close().unwrap();
+    assert_clean(&device);
+}
+
+/// At the greatest size of a file: what fits of a piece is written, and what was written until an error stays.
+#[test]
+fn many_writes_at_the_greatest_size_do_what_single_ones_do() {
+    let device = formatted(200, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let found = fs.create_file("/limit", 0o644).unwrap();
+    let Err(FsError::FileTooLarge { limit, .. }) = found.write_at(b"x", u64::MAX) else { panic!("no limit") };
+    let buf = bytes(3 * BLOCK, 1);
+    let sets: [&[u64]; 5] = [
+        &[limit - 5, 0],
+        &[0, u64::MAX - 3, 50],
+        &[0, 9000, limit, 50],
+        &[limit - 5, 20_000, limit - 1, 40_000],
+        &[limit],
+    ];
+    for (number, offsets) in sets.into_iter().enumerate() {
+        for depth in [1, 8] {
+            let one = fs.create_file(format!("/one-{number}-{depth}"), 0o644).unwrap();
+            let many = fs.create_file(format!("/many-{number}-{depth}"), 0o644).unwrap();
+            let mut writes: Vec<_> = offsets.iter().map(|offset| WriteSlice::new(*offset, &buf)).collect();
+            let result = many.write_many(depth, &mut writes);
+            let mut failed = None;
+            let mut singles = vec![0; offsets.len()];
+            for (offset, written) in offsets.iter().zip(&mut singles) {
+                match one.write_at(&buf, *offset) {
+                    Ok(bytes) => *written = bytes,
+                    Err(error) => {
+                        failed = Some(error.to_string());
+                        break;
+                    }
+                }
+            }
+            assert_eq!(result.err().map(|error| error.to_string()), failed, "{offsets:?}");
+            assert_eq!(writes.iter().map(|write| write.written).collect::<Vec<_>>(), singles, "{offsets:?}");
+            assert_eq!(one.size(), many.size(), "{offsets:?}");
+            for write in &writes {
+                let (mut a, mut b) = (vec![0; write.written], vec![1; write.written]);
+                assert_eq!(one.read_at(&mut a, write.offset).unwrap(), write.written);
+                assert_eq!(many.read_at(&mut b, write.offset).unwrap(), write.written);
+                assert!(a == b, "{offsets:?}");
+            }
+        }
     }
     fs.close().unwrap();
     assert_clean(&device);

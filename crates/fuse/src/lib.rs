@@ -23,6 +23,7 @@ mod caller;
 mod checkpoints;
 mod first_answer;
 mod kept;
+mod mount_table;
 mod options;
 mod place;
 mod stream;
@@ -32,6 +33,7 @@ mod transport;
 mod volume;
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::thread::Builder;
 
@@ -82,8 +84,7 @@ struct Placed(Arc<Place>);
 
 impl Drop for Placed {
     fn drop(&mut self) {
-        // What is mounted on top of it keeps it.
-        let _ = self.0.unmount(true);
+        self.0.end();
     }
 }
 
@@ -99,21 +100,27 @@ impl Mount {
     /// [served](Self::serve).
     ///
     /// # Errors
-    /// [`MountError`], which names the missing program or module.
+    /// [`MountError`], which names the missing program or module; [`MountError::Refused`] if `dir` is no directory.
     pub fn new(fs: &FileSystem, dir: &Path, options: MountOptions) -> Result<Mount, MountError> {
         std::fs::File::options().read(true).write(true).open("/dev/fuse").map_err(MountError::Device)?;
         if !rustix::process::geteuid().is_root() && !has_fusermount() {
             return Err(MountError::NoFusermount);
         }
+        let placed = Place::mount(dir, &options).map_err(MountError::Refused)?;
+        Mount::at(fs, placed, options)
+    }
+
+    /// What is mounted at a place.
+    fn at(fs: &FileSystem, (place, connection): (Place, OwnedFd), options: MountOptions) -> Result<Mount, MountError> {
+        let placed = Placed(Arc::new(place));
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let mut config = Config::default();
-        config.n_threads = Some(if options.threads == 0 { (2 * processors).clamp(4, 64) } else { options.threads });
+        let threads = if options.threads == 0 { (2 * processors).clamp(4, 64) } else { options.threads };
+        config.n_threads = Some(threads.min(MountOptions::MOST_THREADS));
         config.clone_fd = true;
         config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
         let every = options.commit.filter(|_| !options.read_only);
         let acl = config.acl;
-        let (place, connection) = Place::mount(dir, &options).map_err(MountError::Refused)?;
-        let placed = Placed(Arc::new(place));
         let mounted = Mounted::new(fs, options)?;
         let (kernel, kept) = (mounted.kernel(), mounted.kept());
         let session = Session::from_fd(Transport(mounted), connection, acl, config).map_err(MountError::Refused)?;
@@ -156,7 +163,7 @@ impl Mount {
         let begun = asker.and_then(|_| answer.wait());
         let begun = begun.and_then(|()| ready());
         if begun.is_err() {
-            let _ = placed.0.unmount(true);
+            placed.0.end();
         }
         let served = server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         drop(writing);
@@ -167,10 +174,11 @@ impl Mount {
 }
 
 impl Unmounter {
-    /// Unmounts. Does nothing if somebody else did it.
+    /// Unmounts. Does nothing if somebody else did it, or if it is not served any more: it was unmounted then.
     ///
     /// # Errors
-    /// `EBUSY` while programs use the mount, or while something else is mounted on top of it.
+    /// `EBUSY` while programs use the mount, also if it was taken off its directory before, or while something else is
+    /// mounted on top of it.
     pub fn unmount(&self) -> io::Result<()> {
         self.place.unmount(false)
     }
@@ -180,7 +188,8 @@ impl Unmounter {
     /// is not mounted any more.
     ///
     /// # Errors
-    /// What failed of it, `EBUSY` if something else is mounted on top of it, and `ETIMEDOUT`.
+    /// What failed of it, `EBUSY` if something else is mounted on top of it or if programs use it though it was taken off
+    /// its directory, and `ETIMEDOUT`.
     pub fn write_back(&self, limit: std::time::Duration) -> io::Result<()> {
         if self.place.write_back()? && !self.kept.wait(limit) {
             return Err(io::Error::from(io::ErrorKind::TimedOut));
@@ -188,7 +197,7 @@ impl Unmounter {
         Ok(())
     }
 
-    /// Takes the mount off its directory. Programs that use it are served on, and it ends with the last of them.
+    /// Takes the mount off its directory, if nobody did that before. Programs that use it are served on, and it ends with the last of them.
     ///
     /// # Errors
     /// `EBUSY` while something else is mounted on top of it.
@@ -210,6 +219,9 @@ fn has_fusermount() -> bool {
     let dirs = std::env::split_paths(&path).chain(["/bin", "/sbin", "/usr/bin"].map(Into::into));
     dirs.into_iter().any(|dir| dir.join("fusermount3").is_file())
 }
+
+#[cfg(test)]
+mod tests;
 
 /// The example of this crate's README, so that it is compiled.
 #[cfg(doctest)]

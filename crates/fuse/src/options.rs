@@ -45,8 +45,14 @@ pub struct MountOptions {
     /// The time between checkpoints that the server writes by itself, if something has changed. 60 seconds by default,
     /// as in the kernel's F2FS (`cp_interval`); `None`: never. An unchanged volume is not written to.
     pub commit: Option<Duration>,
-    /// Threads that answer requests; 0: by the processors.
+    /// Threads that answer requests; 0: by the processors. A number above [`MOST_THREADS`](Self::MOST_THREADS) counts
+    /// as that.
     pub threads: usize,
+}
+
+impl MountOptions {
+    /// The greatest number of threads that answer requests.
+    pub const MOST_THREADS: usize = 256;
 }
 
 impl Default for MountOptions {

@@ -3,6 +3,10 @@
 //! A session of `fuser` that mounts by itself unmounts again when it ends, even if somebody else has unmounted it
 //! before: then it takes away what lies below, or what was mounted there since. So a session is given a connection that
 //! is mounted here.
+//!
+//! # Locking
+//!
+//! A mutex around the connection, held for a look; no other lock is taken with it.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -21,6 +25,9 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{getgid, getuid};
 
+use f2fs_sync::Mutex;
+
+use crate::mount_table::{self, Found};
 use crate::options::MountOptions;
 
 /// A directory on which a connection to the kernel is mounted.
@@ -28,22 +35,35 @@ use crate::options::MountOptions;
 pub(crate) struct Place {
     /// A whole path, without symbolic links.
     dir: PathBuf,
-    connection: OwnedFd,
+    /// `None` once nobody serves it: then the kernel ends what waits for an answer.
+    connection: Mutex<Option<OwnedFd>>,
     /// The device number of the mounted file system, by which it is known among others on the same directory.
     number: (u32, u32),
 }
 
 impl Place {
     /// Mounts; a second handle of the connection is for the session that serves it.
+    ///
+    /// # Errors
+    ///
+    /// `ENOTDIR` if it is no directory. The kernel would take a file, and find out when the server answers.
     pub(crate) fn mount(dir: &Path, options: &MountOptions) -> io::Result<(Place, OwnedFd)> {
         let dir = dir.canonicalize()?;
+        if !dir.metadata()?.is_dir() {
+            return Err(Errno::NOTDIR.into());
+        }
+        Place::mount_on_anything(dir, options)
+    }
+
+    /// The same, on what may be no directory. `dir` is a whole path, without symbolic links.
+    pub(crate) fn mount_on_anything(dir: PathBuf, options: &MountOptions) -> io::Result<(Place, OwnedFd)> {
         let connection = match by_itself(&dir, options) {
             Err(error) if error.raw_os_error() == Some(Errno::PERM.raw_os_error()) => by_fusermount(&dir, options)?,
             done => done?,
         };
         let number = on_top(&dir)?;
         let served = connection.try_clone()?;
-        Ok((Place { dir, connection, number }, served))
+        Ok((Place { dir, connection: Mutex::new(Some(connection)), number }, served))
     }
 
     /// Unmounts; `lazily`: programs that use it keep it until they let go of it. Nothing is done if it was unmounted
@@ -51,13 +71,16 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// `EBUSY` while programs use it, or while something else is mounted on top.
+    /// `EBUSY` while programs use it, also if it was taken off its directory before, or while something else is mounted
+    /// on top.
     pub(crate) fn unmount(&self, lazily: bool) -> io::Result<()> {
         if !self.is_connected()? {
             return Ok(());
         }
-        if on_top(&self.dir)? != self.number {
-            return Err(Errno::BUSY.into());
+        match self.found(on_top(&self.dir))? {
+            Found::OnTop => {}
+            Found::Nowhere if lazily => return Ok(()),
+            Found::Below | Found::Nowhere => return Err(Errno::BUSY.into()),
         }
         let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
         match unmount(&self.dir, flags) {
@@ -74,6 +97,14 @@ impl Place {
         }
     }
 
+    /// Unmounts as [`unmount`](Self::unmount) does, since nobody serves it any more: programs that use it get errors.
+    pub(crate) fn end(&self) {
+        // What is mounted on top of it keeps it.
+        if self.unmount(true).is_ok() {
+            self.connection.lock().take();
+        }
+    }
+
     /// Waits for the answer to a first request. It does not keep the connection.
     pub(crate) fn first_question(&self) -> impl FnOnce() -> io::Result<()> + Send + 'static {
         let dir = self.dir.clone();
@@ -84,7 +115,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// `EBUSY` while something else is mounted on top.
+    /// `EBUSY` while something else is mounted on top, or while programs use it though it was taken off its directory.
     pub(crate) fn write_back(&self) -> io::Result<bool> {
         if !self.is_connected()? {
             return Ok(false);
@@ -98,9 +129,24 @@ impl Place {
         Ok(true)
     }
 
+    /// Where it stands on its directory, by what is `on_top` of that.
+    fn found(&self, on_top: io::Result<(u32, u32)>) -> io::Result<Found> {
+        let unknown = match on_top {
+            Ok(number) if number == self.number => return Ok(Found::OnTop),
+            Ok(_) => Ok(Found::Below),
+            // The kernel says nothing of a root whose server gave it another type.
+            Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => Err(error),
+            Err(error) => return Err(error),
+        };
+        // There is no table where there is no /proc.
+        mount_table::find(&self.dir, self.number).or(unknown)
+    }
+
     /// Whether the kernel still has a mount of the connection.
     fn is_connected(&self) -> io::Result<bool> {
-        let mut polled = [PollFd::new(&self.connection, PollFlags::empty())];
+        let connection = self.connection.lock();
+        let Some(connection) = &*connection else { return Ok(false) };
+        let mut polled = [PollFd::new(connection, PollFlags::empty())];
         poll(&mut polled, Some(&Timespec::default()))?;
         Ok(!polled[0].revents().contains(PollFlags::ERR))
     }

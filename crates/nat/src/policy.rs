@@ -126,12 +126,16 @@ fn baseline(name: &str) -> Option<Policy> {
     }
     let (mut optimistic, mut heuristic, mut lazy) = (false, false, false);
     for technique in name.strip_prefix("clue:")?.split('+') {
-        match technique {
-            "optimistic" => optimistic = true,
-            "heuristic" => heuristic = true,
-            "lazy" => lazy = true,
-            "none" => {}
+        let chosen = match technique {
+            "optimistic" => &mut optimistic,
+            "heuristic" => &mut heuristic,
+            "lazy" => &mut lazy,
+            "none" => continue,
             _ => return None,
+        };
+        // Twice would be a mistake for another.
+        if std::mem::replace(chosen, true) {
+            return None;
         }
     }
     Some(Policy::Clue { optimistic, heuristic, lazy })
@@ -150,7 +154,7 @@ mod tests {
         for policy in [Policy::KernelScan, Policy::Sharded, Policy::CLUE] {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }
-        for name in ["", "clue:", "clue:fast", "kernel", "Sharded", "clue:lazy+"] {
+        for name in ["", "clue:", "clue:fast", "kernel", "Sharded", "clue:lazy+", "clue:lazy+lazy"] {
             assert_eq!(name.parse::<Policy>().unwrap_err().name, name);
         }
     }

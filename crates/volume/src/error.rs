@@ -140,8 +140,11 @@ pub enum VolumeError {
         /// The most bytes that a file can have.
         limit: u64,
     },
-    /// Every NID is in use (or was freed since the last checkpoint).
-    #[error("the volume has no room for another file: {used} of {limit} node identifiers are in use")]
+    /// Every NID is in use, was freed since the last checkpoint, or is held back.
+    #[error(
+        "the volume has no room for another file: {used} of {limit} node identifiers are in use{}",
+        if used < limit { ", and no other is free: they are held back, or wait for a checkpoint" } else { "" }
+    )]
     NoNids {
         /// Nodes in use.
         used: u64,

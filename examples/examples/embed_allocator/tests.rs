@@ -13,7 +13,7 @@ fn contents(store: &Store) -> Contents {
 #[test]
 fn a_life_with_a_crash() {
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(blocks_for(16)));
-    run("memory", &device).unwrap();
+    run("memory", &device, &mut Vec::new()).unwrap();
 }
 
 /// Writes, deletions and checkpoints on a small store that has to be cleaned again and again, and what it held at each
@@ -128,4 +128,18 @@ fn a_full_store_says_so_and_a_failed_write_changes_nothing() {
     store.checkpoint().unwrap();
     let store = Store::open(faulty).unwrap();
     assert_eq!(store.keys.len(), stored - 1499 + 1);
+}
+
+#[test]
+fn what_cannot_be_is_told_in_words_and_first() {
+    let arguments = Arguments { image: Some("/nonexist/x".into()) };
+    let mut out = Vec::new();
+    let error = lives(&arguments, &mut out).unwrap_err().to_string();
+    assert!(error.contains("/nonexist/x") && error.contains("No such file"), "{error}");
+    assert_eq!(out, b"");
+    let full = &mut std::fs::File::options().write(true).open("/dev/full").unwrap();
+    assert!(lives(&Arguments { image: None }, full).is_err());
+    for wrong in [["embed_allocator", "a", "b"], ["embed_allocator", "--none", "b"]] {
+        assert!(Arguments::try_parse_from(wrong).is_err());
+    }
 }

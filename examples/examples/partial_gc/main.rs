@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! cargo run --release --example partial_gc [-- OPTION...]
-//!     --mib N       size of the aged volume (512); 0: no volume, the planner alone
+//!     --mib N       size of the aged volume (512)
+//!     --planner     no volume, the planner alone
 //!     --on FILE     the same in measured time on FILE, which must not exist: it is filled, its costs are measured, then each
 //!                   way formats it, makes holes and writes, `--rounds N` (3) times in turn
 //!     --model FILE  a model stored by `f2fs calibrate --text`: its shape becomes a curve of the cards
@@ -65,16 +66,21 @@
 //! worth rewriting, which the paper did not see; under a late one few are, though rewriting all of them would be
 //! several times faster: the rule looks at two holes, where a card that rewards only long requests needs the whole of
 //! it. The optimum over the request does.
-#![allow(clippy::print_stdout)]
+//!
+//! Exit codes: those of [`f2fs_examples::program`].
 
 mod measured;
 mod volume;
 
 use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Parser;
 use f2fs::device::BlockDevice;
 use f2fs_device_test::Random;
+use f2fs_examples::program;
 use f2fs_segment::cost::{Card, CostModel, Interior};
 use f2fs_segment::plan::{Gap, Layout, Outcome, Planner, Strategy};
 use f2fs_workload::partial_gc::Aged;
@@ -269,87 +275,92 @@ fn svg(lines: &[Line]) -> Result<String, ChartError> {
     chart.svg()
 }
 
-fn write(file: &str, content: &str) -> Result<(), String> {
-    std::fs::write(file, content).map_err(|error| format!("{file}: {error}"))
+/// Why it failed, in words.
+type Error = Box<dyn std::error::Error>;
+
+/// An error with the path that it is about.
+fn about<E: std::fmt::Display>(file: &Path) -> impl FnOnce(E) -> String {
+    move |error| format!("{}: {error}", file.display())
 }
 
-/// The mode of the program.
+fn write(file: &Path, content: &str) -> Result<(), Error> {
+    Ok(std::fs::write(file, content).map_err(about(file))?)
+}
+
+/// A long sequential write into the holes of an aged log, with each way of choosing what to clean.
+#[derive(Debug, Parser)]
+#[command(name = "partial_gc", after_help = program::EXIT_CODES)]
 struct Arguments {
+    /// MiB of the aged volume. Half of it takes memory, or it is a file of that size.
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
     mib: u64,
-    on: Option<String>,
-    model: Option<String>,
-    requests: usize,
-    rounds: usize,
+    /// No volume: the planner alone.
+    #[arg(long, conflicts_with_all = ["mib", "on", "rounds", "model"])]
+    planner: bool,
+    /// Measure time on this new file.
+    #[arg(long, conflicts_with_all = ["requests", "seed", "svg"])]
+    on: Option<PathBuf>,
+    /// Rounds on the file.
+    #[arg(long, default_value_t = 3, requires = "on", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rounds: u32,
+    /// A model stored by `f2fs calibrate --text`.
+    #[arg(long)]
+    model: Option<PathBuf>,
+    /// Requests planned.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    requests: u32,
+    /// Begin of the random numbers.
+    #[arg(long, default_value_t = 1)]
     seed: u64,
-    csv: Option<String>,
-    svg: Option<String>,
+    /// Write the results as CSV.
+    #[arg(long)]
+    csv: Option<PathBuf>,
+    /// Draw a picture.
+    #[arg(long)]
+    svg: Option<PathBuf>,
 }
 
-const USAGE: &str = "usage: partial_gc [--mib N] [--on FILE] [--rounds N] [--model FILE] [--requests N] [--seed N] [--csv FILE] [--svg FILE]";
-
-fn parse(mut args: impl Iterator<Item = String>) -> Option<Arguments> {
-    let mut all = Arguments { mib: 512, on: None, model: None, requests: 10, rounds: 3, seed: 1, csv: None, svg: None };
-    while let Some(option) = args.next() {
-        let value = args.next()?;
-        match option.as_str() {
-            "--mib" => all.mib = value.parse().ok()?,
-            "--on" => all.on = Some(value),
-            "--model" => all.model = Some(value),
-            "--requests" => all.requests = value.parse::<usize>().ok()?.max(1),
-            "--rounds" => all.rounds = value.parse::<usize>().ok()?.max(1),
-            "--seed" => all.seed = value.parse().ok()?,
-            "--csv" => all.csv = Some(value),
-            "--svg" => all.svg = Some(value),
-            _ => return None,
-        }
-    }
-    Some(all)
+/// A stored model.
+fn model(file: &Path) -> Result<CostModel, Error> {
+    let table = std::fs::read_to_string(file).map_err(about(file))?;
+    Ok(CostModel::from_text(file.display().to_string(), &table).map_err(about(file))?)
 }
 
-fn on_volumes(all: &Arguments) -> Result<Vec<volume::Row>, String> {
-    let text = |error: &dyn std::error::Error| error.to_string();
-    let model = match &all.model {
-        None => None,
-        Some(file) => {
-            let table = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-            Some(CostModel::from_text(file.clone(), &table).map_err(|error| format!("{file}: {error}"))?)
-        }
-    };
+fn on_volumes(all: &Arguments, out: &mut dyn io::Write) -> Result<Vec<volume::Row>, Error> {
+    let model = all.model.as_deref().map(model).transpose()?;
     let mut rows = Vec::new();
     if let Some(file) = &all.on {
-        let bytes = all.mib.max(64) << 20;
-        let open = f2fs::uring::OpenOptions::new();
-        let device = f2fs::uring::UringDevice::create(file, bytes, open).map_err(|error| text(&error))?;
-        println!("{}\nmeasured on {}, {} MiB", Machine::here(), device.info().description, all.mib);
-        measured::fill(&device).map_err(|error| text(&error))?;
+        let device = f2fs::uring::UringDevice::create(file, all.mib << 20, f2fs::uring::OpenOptions::new())?;
+        writeln!(out, "{}\nmeasured on {}, {} MiB", Machine::here(), device.info().description, all.mib)?;
+        measured::fill(&device)?;
         let model = match model {
             Some(model) => model,
-            None => measured::model(&device, "as measured").map_err(|error| error.to_string())?,
+            None => measured::model(&device, "as measured", out)?,
         };
-        rows = measured::rows(&device, &model, all.rounds).map_err(|error| text(&error))?;
-        println!("{}", volume::table(&rows));
-    } else if all.mib > 0 {
-        let aged = Aged::new(all.mib, all.seed).map_err(|error| text(&error))?;
-        rows = volume::experiment(&aged, model.as_ref()).map_err(|error| text(&error))?;
-        println!("{}", volume::header(&aged));
-        println!("{}", volume::table(&rows));
+        rows = measured::rows(&device, &model, all.rounds as usize)?;
+        writeln!(out, "{}", volume::table(&rows))?;
+    } else if !all.planner {
+        let aged = Aged::new(all.mib, all.seed)?;
+        rows = volume::experiment(&aged, model.as_ref())?;
+        writeln!(out, "{}", volume::header(&aged))?;
+        writeln!(out, "{}", volume::table(&rows))?;
     }
     Ok(rows)
 }
 
-fn answer(all: &Arguments) -> Result<(), String> {
-    let rows = on_volumes(all)?;
+fn answer(all: &Arguments, out: &mut dyn io::Write) -> Result<(), Error> {
+    let rows = on_volumes(all, out)?;
     if all.on.is_some() {
         let csv = || format!("{}{}", Machine::here().comments(), volume::csv(&rows));
         return all.csv.as_ref().map_or(Ok(()), |file| write(file, &csv()));
     }
-    let (layouts, lines) = experiment(all.requests, all.seed);
-    print!("{}", table(&layouts, &lines));
+    let (layouts, lines) = experiment(all.requests as usize, all.seed);
+    write!(out, "{}", table(&layouts, &lines))?;
     let tables = if rows.is_empty() { csv(&lines) } else { volume::csv(&rows) };
     all.csv.as_ref().map_or(Ok(()), |file| write(file, &tables))?;
     all.svg.as_ref().map_or(Ok(()), |file| {
         let drawn = if rows.is_empty() { svg(&lines) } else { svg_of_rows(&rows) };
-        write(file, &drawn.map_err(|error| error.to_string())?)
+        write(file, &drawn?)
     })
 }
 
@@ -364,22 +375,34 @@ fn svg_of_rows(rows: &[volume::Row]) -> Result<String, ChartError> {
 }
 
 fn main() -> ExitCode {
-    let Some(all) = parse(std::env::args().skip(1)) else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    };
-    match answer(&all) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    program::run(answer)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let taken = |words: &[&str]| Arguments::try_parse_from(["partial_gc"].iter().chain(words));
+        assert!(taken(&[]).is_ok() && taken(&["--planner", "--requests", "1"]).is_ok());
+        for mib in ["0", "1", "99999999", "18446744073709551615", "-1", "x"] {
+            let error = taken(&[&format!("--mib={mib}")]).unwrap_err().to_string();
+            assert!(error.contains("--mib"), "{error}");
+        }
+        for wrong in
+            [&["--mib"][..], &["more"], &["--requests", "0"], &["--rounds", "2"], &["--planner", "--mib", "64"]]
+        {
+            assert!(taken(wrong).is_err(), "{wrong:?}");
+        }
+        let arguments = |words: &[&str]| taken(words).unwrap();
+        let said = |words: &[&str]| answer(&arguments(words), &mut Vec::new()).unwrap_err().to_string();
+        assert_eq!(said(&["--model", "/dev/null"]), "/dev/null: the model has no lines");
+        assert!(said(&["--model", "/nonexist/x"]).starts_with("/nonexist/x: No such file"));
+        assert!(said(&["--on", "/nonexist/x"]).contains("/nonexist/x"));
+        let full = &mut std::fs::File::options().write(true).open("/dev/full").unwrap();
+        assert!(answer(&arguments(&["--planner", "--requests", "1"]), full).is_err());
+    }
 
     /// The ways on whole volumes: no crash of the comparison, the same new blocks for all, and no way far behind SSR.
     #[test]

@@ -1,5 +1,7 @@
 //! The experiment in measured time, on a file or a block device of one's own.
 
+use std::io;
+
 use f2fs::device::{AlignedBuf, BlockDevice};
 use f2fs::segment::cost::CostModel;
 use f2fs::sync::Arc;
@@ -21,13 +23,17 @@ pub(crate) fn fill(device: &dyn BlockDevice) -> Result<(), f2fs::device::DeviceE
 }
 
 /// Measures the cost of writes of each size on this device, whose contents are lost.
-pub(crate) fn model(device: &dyn BlockDevice, name: &str) -> Result<CostModel, Box<dyn std::error::Error>> {
+pub(crate) fn model(
+    device: &dyn BlockDevice,
+    name: &str,
+    out: &mut dyn io::Write,
+) -> Result<CostModel, Box<dyn std::error::Error>> {
     let found = calibrate(device, &Plan::default().samples(60), wall_clock())?;
-    println!("us a block, at random places, of writes of so many blocks:");
+    writeln!(out, "us a block, at random places, of writes of so many blocks:")?;
     for point in &found.points {
-        print!(" {}: {:.1}", point.blocks, point.random.median.as_secs_f64() * 1e6 / f64::from(point.blocks));
+        write!(out, " {}: {:.1}", point.blocks, point.random.median.as_secs_f64() * 1e6 / f64::from(point.blocks))?;
     }
-    println!();
+    writeln!(out)?;
     Ok(found.model(name.to_owned())?)
 }
 

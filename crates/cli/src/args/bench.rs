@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use f2fs::nat::Policy;
 use f2fs::{DirectoryLock, RangeLock};
 use f2fs_workload::fxmark::Workload;
@@ -48,6 +48,7 @@ Examples:
 
 /// Varmail.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("measured").args(["image", "directory"])))]
 pub(crate) struct VarmailArgs {
     /// File or block device to measure on. Its content is lost.
     ///
@@ -69,16 +70,26 @@ pub(crate) struct VarmailArgs {
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) threads: u16,
     /// Seconds to measure on an image or in a directory.
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, default_value_t = 30, requires = "measured", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) seconds: u64,
     /// Rounds that each thread does on the models. A round has 13 operations.
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(
+        long,
+        default_value_t = 200,
+        conflicts_with = "measured",
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000)
+    )]
     pub(crate) rounds: u64,
     /// Let reads of the models cost nothing, as if all files were in a page cache.
-    #[arg(long, conflicts_with_all = ["image", "directory"])]
+    #[arg(long, conflicts_with = "measured")]
     pub(crate) cached_reads: bool,
     /// Time that the model of the SSD takes for a flush, in microseconds.
-    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(
+        long,
+        default_value_t = 2000,
+        conflicts_with = "measured",
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000)
+    )]
     pub(crate) flush_us: u64,
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -4,6 +4,7 @@ mod fxmark;
 mod read;
 mod varmail;
 
+use std::fmt::Display;
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
     if image.is_none() && (medium::pmem() || medium::without_journal() || !medium::others().is_empty()) {
         return Err(CliError::usage("--device, --pmem and --without-journal are for an image, and none is measured"));
     }
+    expect_effect(command)?;
     expect_apart(image.as_deref(), output)?;
     // What is made in a directory that is measured.
     let made = match command {
@@ -57,6 +59,35 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
         let left: Vec<String> = image.into_iter().chain(made).chain(csv).collect();
         if left.is_empty() { "nothing is left of it".into() } else { left.join("; ") }
     })?
+}
+
+/// Refuses options that would change nothing.
+fn expect_effect(command: &BenchCommand) -> Result<(), CliError> {
+    let (what, takes_journal, takes_page_cache) = match command {
+        // A journal in a directory, or for reads, is refused elsewhere.
+        BenchCommand::Fxmark(args) => ("a directory", true, args.directory.is_none()),
+        BenchCommand::Read(_) => ("`f2fs bench read`", true, false),
+        BenchCommand::Varmail(args) if args.directory.is_some() => ("a directory", true, false),
+        BenchCommand::Varmail(args) => ("the models", args.image.is_some(), true),
+    };
+    let taken = |option: &str, given: bool, takes: bool| match given && !takes {
+        true => Err(CliError::usage(format_args!("{option} has no effect on {what}"))),
+        false => Ok(()),
+    };
+    taken("--journal", medium::journal_path().is_some(), takes_journal)?;
+    taken("--page-cache", medium::has_page_cache(), takes_page_cache)
+}
+
+/// Refuses a list of an option in which a value stands twice: it would be measured twice, for one name.
+fn expect_distinct<T: PartialEq + Display>(option: &str, values: impl IntoIterator<Item = T>) -> Result<(), CliError> {
+    let mut seen = Vec::new();
+    for value in values {
+        if seen.contains(&value) {
+            return Err(CliError::usage(format_args!("{option} has {value} twice")));
+        }
+        seen.push(value);
+    }
+    Ok(())
 }
 
 /// Refuses results in what is measured, in one another's file, and in place of a volume, before anything is made.
@@ -93,12 +124,21 @@ impl Target {
         }
     }
 
+    /// The bytes of a device that the command line has made, or whose size it says.
+    ///
+    /// # Errors
+    /// If no volume has that size.
+    fn planned(args: &TargetArgs) -> Result<Option<u64>, CliError> {
+        let size = args.image.as_ref().map_or(Some(args.memory), |_| args.size);
+        let Some(Size(bytes)) = size else { return Ok(None) };
+        VolumePlan::new(&FormatOptions::default(), bytes).map_err(|error| CliError::usage(impossible(&error)))?;
+        Ok(Some(bytes))
+    }
+
     /// # Errors
     /// If the image holds something and `--force` is not given, or is missing and its size is not given.
     fn new(args: &TargetArgs) -> Result<Target, CliError> {
-        if let Some(Size(bytes)) = args.image.as_ref().map_or(Some(args.memory), |_| args.size) {
-            VolumePlan::new(&FormatOptions::default(), bytes).map_err(|error| CliError::usage(impossible(&error)))?;
-        }
+        Target::planned(args)?;
         let Some(path) = &args.image else { return Ok(Target::Memory(args.memory.0)) };
         if path.try_exists().about(path)? {
             let file = path.metadata().about(path)?;

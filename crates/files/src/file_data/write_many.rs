@@ -43,6 +43,11 @@ impl<'a> WriteSlice<'a> {
         WriteSlice { offset, buf, written: 0 }
     }
 
+    /// Where it ends, in bytes.
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(self.buf.len() as u64)
+    }
+
     /// How many blocks it touches.
     fn blocks(&self) -> u64 {
         let (first, last) = blocks_of(self.offset, self.buf.len());
@@ -71,13 +76,33 @@ impl<'a> FileData<'a> {
         writes: &mut [WriteSlice<'_>],
     ) -> Result<(), FsError> {
         let content = self.content(inode);
-        for write in &mut *writes {
-            write.written = 0;
-            let end = write.offset.saturating_add(write.buf.len() as u64);
-            if end > content.limit() && !write.buf.is_empty() {
-                return Err(FsError::FileTooLarge { size: end, limit: content.limit() });
-            }
+        let limit = content.limit();
+        writes.iter_mut().for_each(|write| write.written = 0);
+        let mut rest = writes;
+        while !rest.is_empty() {
+            let ends = |write: &WriteSlice<'_>| !write.buf.is_empty() && write.end() > limit;
+            let fitting = rest.iter().position(ends).unwrap_or(rest.len());
+            let (group, behind) = rest.split_at_mut(fitting);
+            self.write_fitting(inode, content, depth, group)?;
+            rest = match behind {
+                [cut, behind @ ..] => {
+                    self.write_cut(inode, limit, cut)?;
+                    behind
+                }
+                none => none,
+            };
         }
+        Ok(())
+    }
+
+    /// Writes pieces that end within the greatest size.
+    fn write_fitting(
+        &self,
+        inode: &Arc<Inode>,
+        content: &Content,
+        depth: usize,
+        writes: &mut [WriteSlice<'_>],
+    ) -> Result<(), FsError> {
         let mut next = 0;
         while let Some(write) = writes.get(next) {
             // A write that is inline, long or empty goes by itself.
@@ -102,6 +127,17 @@ impl<'a> FileData<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Writes what fits of a piece that ends behind the greatest size.
+    fn write_cut(&self, inode: &Arc<Inode>, limit: u64, write: &mut WriteSlice<'_>) -> Result<(), FsError> {
+        if write.offset >= limit {
+            return Err(FsError::FileTooLarge { size: write.end(), limit });
+        }
+        let mut fits = WriteSlice::new(write.offset, &write.buf[..(limit - write.offset) as usize]);
+        let result = self.write_alone(inode, &mut fits);
+        write.written = fits.written;
+        result
     }
 
     fn write_alone(&self, inode: &Arc<Inode>, write: &mut WriteSlice<'_>) -> Result<(), FsError> {

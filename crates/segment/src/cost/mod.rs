@@ -16,7 +16,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum CostError {
     /// The table does not begin with the cost of one block.
-    #[error("the first line is for {found:?} blocks, not for 1")]
+    #[error("{}", first(*.found))]
     First {
         /// The size that it is for; `None`: the table is empty.
         found: Option<u32>,
@@ -45,6 +45,13 @@ pub enum CostError {
         /// The text that was found.
         text: String,
     },
+}
+
+fn first(found: Option<u32>) -> Cow<'static, str> {
+    match found {
+        None => "the model has no lines".into(),
+        Some(found) => format!("the first line is for {found} blocks, not for 1").into(),
+    }
 }
 
 /// A device's cost of writing, by request size.

@@ -15,13 +15,16 @@ use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
 use self::steps::{Step, Watch, steps};
-use super::{Output, Target};
+use super::{Output, Target, expect_distinct};
 use crate::args::bench::{FxmarkArgs, LockArg};
 use crate::error::CliError;
 use crate::image::Access;
 use crate::medium;
 
 pub(crate) fn run(args: &FxmarkArgs, begun: &AtomicBool) -> Result<(), CliError> {
+    expect_distinct("--workload", &args.workload)?;
+    expect_distinct("--threads", &args.threads.threads)?;
+    expect_distinct("--policy", &args.policy)?;
     let settings = settings(args);
     if args.formatted && settings.len() > 1 {
         return Err(CliError::usage("--formatted is for one measurement: one workload, number of threads and policy"));

@@ -11,7 +11,7 @@ use f2fs_workload::report::LineChart;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use super::{Output, Target};
+use super::{Output, Target, expect_distinct};
 use crate::args::bench::ReadArgs;
 use crate::commands::memory;
 use crate::error::CliError;
@@ -19,6 +19,13 @@ use crate::progress;
 use crate::size::human;
 
 pub(crate) fn run(args: &ReadArgs, begun: &AtomicBool) -> Result<(), CliError> {
+    expect_distinct("--threads", &args.threads.threads)?;
+    let tables = args.table.iter().map(|table| Setting { table: (*table).into(), ..Setting::default() }.table_name());
+    expect_distinct("--table", tables)?;
+    // Before an image is made.
+    if let Some(bytes) = Target::planned(&args.target())? {
+        expect_room(args, bytes).map_err(CliError::usage)?;
+    }
     let setting = Setting {
         pattern: args.pattern.into(),
         sharing: args.file.into(),
@@ -40,6 +47,7 @@ pub(crate) fn run(args: &ReadArgs, begun: &AtomicBool) -> Result<(), CliError> {
 
     let files = Files { count: if sharing == Sharing::Shared { 1 } else { most }, bytes: args.file_size.0 };
     let device = target.open()?;
+    expect_room(args, device.info().bytes()).map_err(CliError::new)?;
     let bar = progress::bytes("write the files", args.file_size.0);
     prepare(Arc::clone(&device), files, &|bytes| bar.inc(bytes)).map_err(CliError::new)?;
     bar.finish_and_clear();
@@ -91,6 +99,15 @@ pub(crate) fn run(args: &ReadArgs, begun: &AtomicBool) -> Result<(), CliError> {
         writeln!(out, "{}", table(&all))?;
     }
     Ok(())
+}
+
+/// Refuses files that are larger than all of the device.
+fn expect_room(args: &ReadArgs, device: u64) -> Result<(), String> {
+    let wanted = args.file_size.0;
+    if wanted < device {
+        return Ok(());
+    }
+    Err(format!("--file-size: {} do not fit on a device of {}", human(wanted), human(device)))
 }
 
 /// Refuses buffers that the memory has no room for beside what is measured.
