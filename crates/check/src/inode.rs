@@ -280,8 +280,10 @@ fn check_file(view: &InodeView<'_, '_>, file_type: FileType, xattr_nodes: u64) -
         let (what, found) = ("i_size", size);
         view.add(kind, Problem::Range { what, found, min: last * 4096 + 1, max: u64::MAX });
     }
-    if let Some(blocks) = &walk.kept_blocks {
-        quota::check(view, blocks)?;
+    if let Some(blocks) = &walk.kept_blocks
+        && let Some((what, found)) = quota::check(view.subject.source, size, blocks)?
+    {
+        view.fault(FindingKind::QuotaFile, what, found);
     }
     if file_type == FileType::Symlink && size == 0 && walk.blocks > 0 && view.role != Role::Orphan {
         view.fault(FindingKind::FileSize, "a symbolic link without a target has blocks", walk.blocks);

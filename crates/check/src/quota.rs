@@ -11,8 +11,7 @@ use f2fs_device::AlignedBuf;
 use f2fs_format::BlockAddr;
 
 use super::error::CheckError;
-use super::finding::FindingKind;
-use super::inode::InodeView;
+use super::source::Source;
 
 /// What the heads of quota files of users, groups and projects begin with.
 const MAGIC: [u32; 3] = [0xd9c0_1f11, 0xd9c0_1927, 0xd9c0_3f14];
@@ -36,22 +35,22 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).map_or(0, |bytes| bytes.iter().rev().fold(0, |all, byte| all << 8 | u32::from(*byte)))
 }
 
-struct Reader<'r, 's, 'a> {
-    view: &'r InodeView<'s, 'a>,
+struct Reader<'r, 'a> {
+    source: &'r Source<'a>,
     /// The blocks of the volume that hold the file, by their place in it.
     blocks: HashMap<u64, BlockAddr>,
     /// The one that was read last.
     last: Option<(u64, AlignedBuf)>,
 }
 
-impl Reader<'_, '_, '_> {
+impl Reader<'_, '_> {
     /// A block; zeros where the file has none.
     fn block(&mut self, number: u32) -> Result<Block, CheckError> {
         let (index, part) = (u64::from(number) / PER_BLOCK, (u64::from(number) % PER_BLOCK) as usize);
         let mut block = [0; BLOCK];
         let Some(addr) = self.blocks.get(&index) else { return Ok(block) };
         if self.last.as_ref().is_none_or(|(last, _)| *last != index) {
-            self.last = Some((index, self.view.subject.source.block(*addr)?));
+            self.last = Some((index, self.source.block(*addr)?));
         }
         if let Some((_, bytes)) = &self.last {
             block.copy_from_slice(&bytes.block(0)[part * BLOCK..][..BLOCK]);
@@ -60,55 +59,53 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// Checks the file that lies in these blocks of the volume. The first fault of each file is told.
-pub(super) fn check(view: &InodeView<'_, '_>, blocks: &[(u64, BlockAddr)]) -> Result<(), CheckError> {
-    let mut reader = Reader { view, blocks: blocks.iter().copied().collect(), last: None };
+/// What is wrong, and the number that is.
+type Fault = (&'static str, u32);
+
+/// The first fault of the file of so many bytes that lies in these blocks of the volume.
+pub(super) fn check(source: &Source<'_>, size: u64, blocks: &[(u64, BlockAddr)]) -> Result<Option<Fault>, CheckError> {
+    let mut reader = Reader { source, blocks: blocks.iter().copied().collect(), last: None };
     let head = reader.block(0)?;
-    let fault = |what, found: u32| view.fault(FindingKind::QuotaFile, what, found);
     if !MAGIC.contains(&word(&head, 0)) {
-        fault("what it begins with", word(&head, 0));
-        return Ok(());
+        return Ok(Some(("what a quota file begins with", word(&head, 0))));
     }
     if word(&head, 4) != VERSION {
-        return Ok(());
+        return Ok(None);
     }
     let count = word(&head, COUNT_AT);
-    if u64::from(count) * BLOCK as u64 > view.inode().i_size.get() {
-        fault("blocks of 1 KiB, more than there are by i_size", count);
-        return Ok(());
+    if u64::from(count) * BLOCK as u64 > size {
+        return Ok(Some(("blocks of 1 KiB, more than there are by i_size", count)));
     }
     // The blocks that are still to be looked at: number, level, and the identifier up to there.
     let mut pending = vec![(ROOT, 0, 0)];
     let mut known = HashSet::new();
     while let Some((number, level, upper)) = pending.pop() {
         if level < LEVELS && !known.insert(number) {
-            fault("a second way to a block of the tree", number);
-            return Ok(());
+            return Ok(Some(("a second way to a block of the tree", number)));
         }
         let block = reader.block(number)?;
         if level == LEVELS {
             if !holds(&block, upper) {
-                fault("no numbers where the tree leads for identifier", upper);
-                return Ok(());
+                return Ok(Some(("no numbers where the tree leads for identifier", upper)));
             }
             continue;
         }
-        let below = (0..BLOCK / 4).map(|index| (index as u32, word(&block, 4 * index)));
         let before = pending.len();
-        for (index, next) in below.filter(|(_, next)| *next != 0) {
-            if next <= ROOT || next >= count {
-                fault("the tree leads to block", next);
-                return Ok(());
+        for index in 0..BLOCK / 4 {
+            let next = word(&block, 4 * index);
+            if next != 0 && !(ROOT + 1..count).contains(&next) {
+                return Ok(Some(("the tree leads to block", next)));
             }
-            pending.push((next, level + 1, upper << 8 | index));
+            if next != 0 {
+                pending.push((next, level + 1, upper << 8 | index as u32));
+            }
         }
         // Linux takes a block away that leads nowhere.
         if pending.len() == before && number != ROOT {
-            fault("a block of the tree that leads nowhere", number);
-            return Ok(());
+            return Ok(Some(("a block of the tree that leads nowhere", number)));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Whether a block has the numbers of an identifier. An entry of zeros is nobody's.

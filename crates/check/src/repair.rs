@@ -48,6 +48,7 @@ mod backup;
 mod beginning;
 mod directory;
 mod entries;
+mod found_nodes;
 mod grow;
 mod inode;
 mod kind;

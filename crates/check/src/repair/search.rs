@@ -10,25 +10,9 @@ use f2fs_format::summary::{SummaryBlock, TYPE_NODE};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, SegmentNo};
 
 use super::RepairError;
+use super::found_nodes::ValidNodes;
 use super::overlay::Overlay;
 use super::tables::Tables;
-
-/// What was found, once somebody asked.
-#[derive(Debug, Default)]
-pub(super) struct Search {
-    valid: Option<ValidNodes>,
-    /// The newest blocks of nodes that the SIT does not hold for valid, by NID.
-    dropped: Option<HashMap<u32, (u64, BlockAddr)>>,
-}
-
-/// The valid blocks of nodes.
-#[derive(Debug, Default)]
-struct ValidNodes {
-    /// By the NID in their footers.
-    by_footer: HashMap<u32, Vec<BlockAddr>>,
-    /// Those of them whose summary names another NID than the footer, by that one.
-    by_summary: HashMap<u32, Vec<BlockAddr>>,
-}
 
 impl Tables {
     /// Valid blocks whose footers have a NID.
@@ -59,10 +43,10 @@ impl Tables {
     }
 
     fn valid_nodes(&mut self, overlay: &Overlay) -> Result<&ValidNodes, RepairError> {
-        if self.search.valid.is_none() {
-            self.search.valid = Some(self.read_valid_nodes(overlay)?);
+        if self.found.valid.is_none() {
+            self.found.valid = Some(self.read_valid_nodes(overlay)?);
         }
-        Ok(self.search.valid.get_or_insert_default())
+        Ok(self.found.valid.get_or_insert_default())
     }
 
     fn read_valid_nodes(&self, overlay: &Overlay) -> Result<ValidNodes, RepairError> {
@@ -104,13 +88,13 @@ impl Tables {
         if self.nat.get(nid).block_addr.get() == 0 && !self.is_unknown(nid) {
             return Ok(None);
         }
-        if self.search.dropped.is_none() {
+        if self.found.dropped.is_none() {
             let is_of_nodes = |entry: &RawSitEntry| entry.log_type().is_some_and(LogType::is_node);
-            self.search.dropped = Some(self.newest(overlay, |tables, segment, offset| {
+            self.found.dropped = Some(self.newest(overlay, |tables, segment, offset| {
                 !is_of_nodes(tables.sit.get(segment)) || !tables.sit.is_valid(segment, offset)
             })?);
         }
-        Ok(self.search.dropped.as_ref().and_then(|all| all.get(&nid.0)).map(|(_, addr)| *addr))
+        Ok(self.found.dropped.as_ref().and_then(|all| all.get(&nid.0)).map(|(_, addr)| *addr))
     }
 
     /// The newest node of each NID in segments whose SIT entries were lost: they say that nothing ever was there, and

@@ -10,8 +10,8 @@ use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, Nid, SegmentNo};
 
 use super::RepairError;
+use super::found_nodes::FoundNodes;
 use super::overlay::Overlay;
-use super::search::Search;
 use super::state::State;
 use super::superblocks;
 use crate::logs::{self, Logs};
@@ -36,7 +36,7 @@ pub(super) struct Tables {
     /// Summaries of the segments that were looked at.
     summaries: HashMap<u32, Box<SummaryBlock>>,
     /// What was found of nodes where the NAT does not lead.
-    pub(super) search: Search,
+    pub(super) found: FoundNodes,
 }
 
 impl Tables {
@@ -76,7 +76,7 @@ impl Tables {
             nat,
             sit,
             summaries: HashMap::new(),
-            search: Search::default(),
+            found: FoundNodes::default(),
             geometry,
         };
         for (log, (segment, summary)) in LogType::ALL.into_iter().zip(&of_logs) {
