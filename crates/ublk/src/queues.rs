@@ -65,7 +65,7 @@ impl Way<'_> {
     /// Waits to be told; the file, or nothing if the thread is to end.
     fn wait(self) -> Option<PlainArc<File>> {
         let start = self.0;
-        mem::ManuallyDrop::new(self);
+        let _ = mem::ManuallyDrop::new(self);
         let mut state = start.state.lock();
         state.arrived += 1;
         start.changed.notify_all();

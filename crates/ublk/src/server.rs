@@ -27,8 +27,6 @@ use crate::{
     queues::Queues,
 };
 
-/// Queues that a device may have.
-const MAX_QUEUES: u16 = 4096;
 /// A file that can always be opened.
 const NULL: &str = "/dev/null";
 /// Bytes that a transfer may have.
@@ -62,6 +60,11 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The most queues that can be asked for.
+    pub const MAX_QUEUES: u16 = 4096;
+    /// The most requests that a queue can have at a time.
+    pub const MAX_DEPTH: u16 = MAX_DEPTH;
+
     /// The same with this number.
     #[must_use]
     pub fn with_number(self, number: Option<u32>) -> Self {
@@ -132,7 +135,7 @@ impl Server {
     /// See [`UblkError`]. Nothing of the device is left then.
     pub fn add(backend: &Backend, options: Options) -> Result<Self, UblkError> {
         backend.check()?;
-        limit("queues", options.queues, 1, MAX_QUEUES)?;
+        limit("queues", options.queues, 1, Options::MAX_QUEUES)?;
         limit("depth", options.depth, 1, MAX_DEPTH)?;
         let (control, features) = Control::open()?;
         let zoned = backend.zoned().is_some();
