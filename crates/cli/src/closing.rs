@@ -45,13 +45,22 @@ pub(crate) fn once_closed<T>(image: &Path, mut open: impl FnMut() -> Result<T, O
                     && !mounts::has(image) =>
             {
                 if !told && begun.elapsed() > SOON {
-                    say(format_args!("waiting for process {}, which closes {}", holder.pid, Quoted::path(image)));
+                    say(waiting(holder.pid, is_closing(holder.pid), image));
                     told = true;
                 }
             }
             _ => return opened,
         }
         thread::sleep(PAUSE);
+    }
+}
+
+/// What is waited for: a process that closes an image, or one that perhaps begins to.
+fn waiting(pid: u32, closes: bool, image: &Path) -> String {
+    let image = Quoted::path(image);
+    match closes {
+        true => format!("waiting for process {pid}, which closes {image}"),
+        false => format!("waiting a moment for process {pid}, which has {image} open"),
     }
 }
 
@@ -136,6 +145,13 @@ mod tests {
         assert!(!is_closing(std::process::id()));
         announce();
         assert!(is_closing(std::process::id()));
+    }
+
+    #[test]
+    fn only_a_process_that_closes_is_said_to() {
+        let image = Path::new("a.img");
+        assert_eq!(waiting(7, true, image), "waiting for process 7, which closes a.img");
+        assert_eq!(waiting(7, false, image), "waiting a moment for process 7, which has a.img open");
     }
 
     #[test]

@@ -26,8 +26,8 @@ enum End {
     Interrupted(u8),
     /// The reader of our output went away, which is no failure.
     BrokenPipe,
-    /// Every message was said when it happened.
-    Said,
+    /// Every message was said when it happened; the exit code.
+    Said(u8),
 }
 
 impl CliError {
@@ -52,7 +52,12 @@ impl CliError {
 
     /// Something failed, and was [said](say) then.
     pub(crate) fn said() -> CliError {
-        CliError { message: String::new(), end: End::Said }
+        CliError::said_with(1)
+    }
+
+    /// The same with another exit code.
+    pub(crate) fn said_with(code: u8) -> CliError {
+        CliError { message: String::new(), end: End::Said(code) }
     }
 
     pub(crate) fn is_interruption(&self) -> bool {
@@ -61,11 +66,12 @@ impl CliError {
 
     /// Says the message, if there is one left to say, and how to end.
     pub(crate) fn report(&self) -> u8 {
-        if !matches!(self.end, End::BrokenPipe | End::Said) {
+        if !matches!(self.end, End::BrokenPipe | End::Said(_)) {
             say(&self.message);
         }
         match self.end {
-            End::Failed | End::Said => 1,
+            End::Failed => 1,
+            End::Said(code) => code,
             End::Usage => 2,
             End::Interrupted(signal) => 128 + signal,
             End::BrokenPipe => 0,
@@ -111,7 +117,7 @@ impl Failures {
     /// Says an error and goes on; an error that ends the command is given back.
     pub(crate) fn note(&mut self, result: Result<(), CliError>) -> Result<(), CliError> {
         match result {
-            Err(error) if matches!(error.end, End::Failed | End::Said) && !interrupt::is_stopping() => {
+            Err(error) if matches!(error.end, End::Failed | End::Said(_)) && !interrupt::is_stopping() => {
                 if error.end == End::Failed {
                     say_one_of_many(&error);
                 }

@@ -124,6 +124,9 @@ fn open_on(
         FsError::OtherJournal { .. } => {
             CliError::at(image, format_args!("{error}: --without-journal gives up the files that were synced into it"))
         }
+        FsError::Volume(VolumeError::Journal(JournalTrouble::Journal(of_journal))) => {
+            CliError::at(medium::journal_path().unwrap_or(image), of_journal)
+        }
         FsError::Volume(VolumeError::Journal(JournalTrouble::Damaged { .. })) => CliError::at(
             image,
             format_args!("{error}: --without-journal, with no --journal, gives up the files that were synced into it"),

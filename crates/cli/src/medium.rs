@@ -211,7 +211,11 @@ fn each_once(image: &Path) -> Result<(), CliError> {
 
 /// All devices that the command line names, for a new volume.
 pub(crate) fn whole(image: &Path) -> Result<Arc<dyn BlockDevice>, CliError> {
-    let first = open(image, false, OpenOptions::new())?;
+    whole_with(image, open(image, false, OpenOptions::new())?)
+}
+
+/// The same with another device in the place of the first.
+pub(crate) fn whole_with(image: &Path, first: Arc<dyn BlockDevice>) -> Result<Arc<dyn BlockDevice>, CliError> {
     let others = &choice().others;
     if others.is_empty() {
         return Ok(first);

@@ -305,7 +305,8 @@ fn who_uses_a_journal_and_whose_it_is_is_said() {
     drop(used);
     let output = command(["check", "--journal", path, text(&other)]).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.code() == Some(4) && said.matches("journal:").count() == 1, "{said}");
+    let begin = format!("journal: {path}: the journal belongs to ");
+    assert!(output.status.code() == Some(4) && said.lines().count() == 1 && said.starts_with(&begin), "{said}");
 }
 
 /// A journal that lay on a block device is in a file by now: it can be looked at.
@@ -380,4 +381,16 @@ fn a_journal_goes_to_another_volume() {
     fail(&mut command(["mkdir", "--journal", text(&journal), text(&first), "/a"]), 1, "belongs to");
     assert_clean(&first);
     assert_clean(&second);
+}
+
+#[test]
+fn an_error_of_the_journal_names_its_file() {
+    let place = Place::new();
+    let (image, journal) = (place.path("disk.img"), place.path("journal"));
+    ok(command(["format", "--size", "64M"]).arg(&image));
+    ok(&mut command(["journal", "create", "--size", "1M", text(&journal), text(&image)]));
+    fs::File::options().write(true).open(&journal).unwrap().set_len(512 << 10).unwrap();
+    let output = run(&mut command(["ls", "--journal", text(&journal), text(&image)]));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with(&format!("f2fs: {}: the medium has 524288 bytes", text(&journal))), "{said}");
 }

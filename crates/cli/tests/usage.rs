@@ -40,7 +40,7 @@ const ENOUGH: [&str; 27] = [
 ];
 
 /// Command lines that are wrong whatever the image holds, and a word of the message.
-const WRONG: [(&str, &str); 84] = [
+const WRONG: [(&str, &str); 92] = [
     ("", "Usage"),
     ("nothing", "nothing"),
     ("--page-cache 100T ls I", "the memory of this machine"),
@@ -53,6 +53,14 @@ const WRONG: [(&str, &str); 84] = [
     ("ublk add --memory 1M --slow nvme,flush=x", "milliseconds"),
     ("ublk add --memory 1M --faults wrote", "read, write"),
     ("ublk add --memory 1M --faults write,after=x", "after"),
+    ("ublk add --memory 4097", "not a multiple of 4096"),
+    ("ublk add --memory 18446744073709547520", "4.0 PiB"),
+    ("ublk add --zoned 1P:64M", "1048576"),
+    ("ublk add --zoned 16383P:16383P", "4.0 PiB"),
+    ("ublk add --zoned 1G:3M", "power of two"),
+    ("ublk add --memory 1M --queues 100000", "1..=4096"),
+    ("ublk add --memory 1M --queues 0", "1..=4096"),
+    ("ublk add --memory 1M --depth 4097", "1..=4096"),
     ("ublk delete x", "x"),
     ("zones", "IMAGE"),
     ("zones --make 1G I", "SIZE:ZONE"),
@@ -242,6 +250,41 @@ fn an_impossible_size_does_not_cut_the_volume_that_is_there() {
 }
 
 #[test]
+fn whatever_is_refused_does_not_change_the_size_of_the_volume_that_is_there() {
+    let place = Place::new();
+    let image = formatted(&place);
+    let zoned = place.path("z.img");
+    ok(command(["zones", "--make", "64M:2M"]).arg(&zoned));
+    let before = [&image, &zoned].map(|path| fs::read(path).unwrap());
+    let missing = place.path("missing");
+    for size in ["56M", "80M"] {
+        let format = |image| {
+            let mut line = command(["format", "--force", "--size", size]);
+            line.arg(image);
+            line
+        };
+        fail(format(&image).arg("-m"), 2, "-m needs a device with zones");
+        fail(format(&image).arg("--device").arg(&missing), 1, "missing");
+        fail(format(&image).arg("--device").arg(&image), 1, "");
+        fail(format(&image).arg("--device").arg(&zoned), 2, "add -m");
+        fail(format(&zoned).arg("-m"), 2, "-m needs a device with zones");
+        for (path, before) in [&image, &zoned].into_iter().zip(&before) {
+            assert!(fs::read(path).unwrap() == *before, "{size}: {}", path.display());
+        }
+    }
+    ok(&mut command(["check".as_ref(), image.as_os_str()]));
+    ok(command(["format", "--force", "--size", "56M"]).arg(&image));
+    assert_eq!(fs::metadata(&image).unwrap().len(), 56 << 20);
+}
+
+#[test]
+fn a_model_without_an_end_is_refused_in_few_words() {
+    let output = run(&mut command(["ublk", "add", "--memory", "1M", "--slow", "/dev/zero"]));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stderr.len() < 1000, "{} bytes", output.stderr.len());
+}
+
+#[test]
 fn a_verdict_that_nobody_can_read_is_none() {
     let place = Place::new();
     let image = formatted(&place);
@@ -279,7 +322,7 @@ fn a_log_without_a_device_goes_away() {
     let log = place.path("log");
     // Zones that the kernel does not take; where it has no driver, nothing is taken.
     let line = ["ublk", "add", "--zoned", "63M:3M", "--foreground", "--record"];
-    fail(command(line).arg(&log), 1, "");
+    fail(command(line).arg(&log), 2, "power of two");
     assert!(!log.exists());
     // A file that is there already is nobody's to remove.
     fs::write(&log, "mine").unwrap();

@@ -109,7 +109,7 @@ pub use error::{DeviceError, DeviceErrorKind, Operation};
 pub use flush_gate::FlushGate;
 pub use handover::{Handover, HandoverGuard};
 pub use info::DeviceInfo;
-pub use memory::MemoryDevice;
+pub use memory::{MemoryDevice, MemoryError};
 pub use nvme_status::NvmeStatus;
 pub use queue::{IoQueue, TicketQueue};
 pub use recycle::Recycler;

@@ -1,11 +1,12 @@
 //! A device in memory.
 //!
-//! Locking rules: one reader-writer lock per group of 64 blocks. A transfer takes the locks of its groups one after the
+//! Locking rules: one reader-writer lock per group of 64 blocks, or of more on devices beyond 1 TiB, so that there are no
+//! more locks than a device of 1 TiB has. A transfer takes the locks of its groups one after the
 //! other, never two at a time, so there is no order to keep; transfers that share no group share nothing. Two
 //! overlapping transfers of several groups may interleave at their borders, as on real devices.
 //!
 //! ```text
-//!   groups:  lock -> [ chunk, chunk, ... ]     64 blocks; one chunk, unless chunks are smaller
+//!   groups:  lock -> [ chunk, chunk, ... ]     64 blocks; one chunk, unless chunks are smaller or the device is large
 //!                      '-> blocks
 //! ```
 //!
@@ -30,13 +31,40 @@ use crate::{
 /// Blocks in a chunk, unless the device is made with another size (256 KiB), and in a group at least.
 const CHUNK: u64 = 64;
 
+/// The most groups of a device: one of 1 TiB has as many of 64 blocks. They take 64 MiB.
+const MAX_GROUPS: u64 = 1 << 22;
+
 /// `None` reads as zeros and takes no memory.
 type Chunk = Option<Arc<Vec<Block>>>;
 
 /// The chunks behind one lock. `None`: all of them read as zeros.
 type Group = RwLock<Option<Arc<Vec<Chunk>>>>;
 
-/// A sparse device in memory; 64 GiB cost 4 MiB until they are written. Its flush is a no-op: nothing here survives the
+/// Why there is no such device in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// It would have more blocks than one can have.
+    #[error("a device of {blocks} blocks in memory: the most is {max}")]
+    TooLarge {
+        /// Its blocks.
+        blocks: u64,
+        /// The most blocks that one can have.
+        max: u64,
+    },
+    /// The system has no memory for its locks.
+    #[error("a device of {blocks} blocks in memory: the system has no {bytes} bytes for its {groups} locks")]
+    NoMemory {
+        /// Its blocks.
+        blocks: u64,
+        /// Its locks.
+        groups: u64,
+        /// The memory that they take.
+        bytes: u64,
+    },
+}
+
+/// A sparse device in memory; 64 GiB cost 4 MiB until they are written, and no size costs more than 64 MiB. Its flush is a no-op: nothing here survives the
 /// process.
 ///
 /// A discard makes blocks read as zeros.
@@ -57,33 +85,66 @@ impl fmt::Debug for MemoryDevice {
 }
 
 impl MemoryDevice {
-    /// A device of `blocks` blocks that reads as zeros. A block that was never written takes no memory, but its chunk
-    /// takes some bytes: of more than there are, the process aborts, as for a vector.
+    /// The most blocks that a device can have (4 PiB).
+    pub const MAX_BLOCKS: u64 = 1 << 40;
+
+    /// A device of `blocks` blocks that reads as zeros. A block that was never written takes no memory.
+    ///
+    /// # Panics
+    /// Where [`try_new`](Self::try_new) gives an error.
     #[must_use]
     pub fn new(blocks: u64) -> Self {
         Self::with_chunks(blocks, CHUNK)
     }
 
+    /// The same for a size that somebody else chose.
+    ///
+    /// # Errors
+    /// [`MemoryError`]
+    pub fn try_new(blocks: u64) -> Result<Self, MemoryError> {
+        Self::try_with_chunks(blocks, CHUNK)
+    }
+
     /// A device of `blocks` blocks that reads as zeros, and shares and copies `chunk` blocks at a time: few (4) for
     /// devices of which many snapshots differ in a few blocks each, at the price of more locks for a long transfer. 0
     /// counts as 1.
+    ///
+    /// # Panics
+    /// Where [`try_new`](Self::try_new) gives an error.
     #[must_use]
     pub fn with_chunks(blocks: u64, chunk: u64) -> Self {
+        match Self::try_with_chunks(blocks, chunk) {
+            Ok(device) => device,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn try_with_chunks(blocks: u64, chunk: u64) -> Result<Self, MemoryError> {
+        if blocks > Self::MAX_BLOCKS {
+            return Err(MemoryError::TooLarge { blocks, max: Self::MAX_BLOCKS });
+        }
         let chunk = chunk.clamp(1, blocks.max(1));
         let mut info = DeviceInfo::new(blocks, format!("memory, {blocks} blocks"));
         info.supports_discard = true;
         info.logical_sector = 512;
-        let group = (CHUNK / chunk).max(1);
-        let groups = (0..blocks.div_ceil(chunk * group)).map(|_| RwLock::new(None)).collect();
-        Self { info, chunk, group, groups, claims: Claims::new() }
+        let group = (CHUNK / chunk).max(blocks.div_ceil(chunk * MAX_GROUPS)).max(1);
+        let count = blocks.div_ceil(chunk * group);
+        let mut groups = Vec::new();
+        groups.try_reserve_exact(count as usize).map_err(|_| MemoryError::NoMemory {
+            blocks,
+            groups: count,
+            bytes: count * size_of::<Group>() as u64,
+        })?;
+        groups.extend((0..count).map(|_| RwLock::new(None)));
+        Ok(Self { info, chunk, group, groups, claims: Claims::new() })
     }
 
     /// A device that holds a copy of `bytes`, zero padded to whole blocks.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let device = Self::new(bytes.len().div_ceil(BLOCK_SIZE) as u64);
-        for (group, part) in device.groups.iter().zip(bytes.chunks(CHUNK as usize * BLOCK_SIZE)) {
-            *group.write() = group_of(part);
+        for (index, part) in bytes.chunks(CHUNK as usize * BLOCK_SIZE).enumerate() {
+            device.put(index as u64 * CHUNK, part);
         }
         device
     }
@@ -148,18 +209,22 @@ impl MemoryDevice {
     /// Loads an image file; chunks of zeros take no memory, and a tail shorter than a block is left out.
     ///
     /// # Errors
-    /// Errors of opening and reading the file.
+    /// Errors of opening and reading the file, and one of the kind `FileTooLarge` if it has more than
+    /// [`MAX_BLOCKS`](Self::MAX_BLOCKS).
     pub fn load(path: impl AsRef<Path>) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let bytes = file.seek(SeekFrom::End(0))?;
         file.seek(SeekFrom::Start(0))?;
-        let device = Self::new(bytes / BLOCK_SIZE as u64);
+        let device = Self::try_new(bytes / BLOCK_SIZE as u64);
+        let device = device.map_err(|error| io::Error::new(io::ErrorKind::FileTooLarge, error))?;
         let mut part = vec![0; CHUNK as usize * BLOCK_SIZE];
-        for (index, group) in device.groups.iter().enumerate() {
-            let left = device.info.blocks - index as u64 * CHUNK;
-            let part = &mut part[..left.min(CHUNK) as usize * BLOCK_SIZE];
+        let mut start = 0;
+        while start < device.info.blocks {
+            let count = CHUNK.min(device.info.blocks - start);
+            let part = &mut part[..count as usize * BLOCK_SIZE];
             file.read_exact(part)?;
-            *group.write() = group_of(part);
+            device.put(start, part);
+            start += count;
         }
         Ok(device)
     }
@@ -211,6 +276,15 @@ impl MemoryDevice {
             let group = &self.groups[(chunk / self.group) as usize];
             each(group, (chunk % self.group) as usize, within as usize, done as usize, count as usize);
             done += count;
+        }
+    }
+
+    /// Puts the bytes of one chunk of a new device to their place, if they are not all zeros.
+    fn put(&self, start: u64, part: &[u8]) {
+        if part.iter().any(|&byte| byte != 0) {
+            self.pieces(start, 1, |group, chunk, _, _, _| {
+                self.change(group, chunk, |to| to.as_mut_bytes()[..part.len()].copy_from_slice(part));
+            });
         }
     }
 
@@ -311,16 +385,6 @@ fn copy(to: &mut [Block], from: &[Block]) {
 
 fn empty_chunk(blocks: u64) -> Arc<Vec<Block>> {
     Arc::new(AlignedBuf::new(blocks as usize).into())
-}
-
-/// The group of one chunk that begins with `part`, or none if it is all zeros.
-fn group_of(part: &[u8]) -> Option<Arc<Vec<Chunk>>> {
-    if part.iter().all(|&byte| byte == 0) {
-        return None;
-    }
-    let mut buf = AlignedBuf::new(CHUNK as usize);
-    buf.as_bytes_mut()[..part.len()].copy_from_slice(part);
-    Some(Arc::new(vec![Some(Arc::new(buf.into()))]))
 }
 
 impl BlockDevice for MemoryDevice {
@@ -438,6 +502,25 @@ mod tests {
         assert_eq!(device.info().bytes(), 64 << 30);
         assert_eq!(device.allocated_bytes(), CHUNK * BLOCK_SIZE as u64);
         assert_eq!(&device.read((64 << 18) - 1, 1).unwrap().as_bytes()[..3], b"end");
+    }
+
+    #[test]
+    fn huge_sparse_devices_are_as_cheap_and_have_a_limit() {
+        for (blocks, chunk) in [(100 << 28, CHUNK), (MemoryDevice::MAX_BLOCKS, CHUNK), (MemoryDevice::MAX_BLOCKS, 4)] {
+            let device = MemoryDevice::with_chunks(blocks, chunk);
+            assert!(device.groups.len() as u64 <= MAX_GROUPS);
+            for at in [0, blocks / 3, blocks - 1] {
+                device.write_slice(at, &at.to_le_bytes()).unwrap();
+                assert_eq!(device.read(at, 1).unwrap().as_bytes()[..8], at.to_le_bytes());
+            }
+            assert_eq!(device.read(blocks / 3 + 1, 1).unwrap().block(0), &[0; BLOCK_SIZE]);
+            device.discard(blocks / 3, 1).unwrap();
+            assert_eq!(device.block(blocks / 3).0, [0; BLOCK_SIZE]);
+        }
+        for blocks in [MemoryDevice::MAX_BLOCKS + 1, u64::MAX / BLOCK_SIZE as u64, u64::MAX] {
+            let expected = MemoryError::TooLarge { blocks, max: MemoryDevice::MAX_BLOCKS };
+            assert_eq!(MemoryDevice::try_new(blocks).unwrap_err(), expected);
+        }
     }
 
     #[test]

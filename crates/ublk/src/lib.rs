@@ -51,7 +51,8 @@
 //! # Locking model
 //!
 //! Queues share the device below and nothing else. Each has a thread, a ring and memory of its own; the first thread
-//! has the control. One lock for each queue holds the memory that devices have dropped (`home.rs`).
+//! has the control. One lock for each queue holds the memory that devices have dropped (`home.rs`), and one for all holds
+//! what they wait for at their start (`queues.rs`).
 //!
 //! # Unsafe code
 //!
@@ -67,9 +68,11 @@ mod control;
 mod counts;
 mod descriptors;
 mod devices;
+mod driver;
 mod error;
 mod gather;
 mod home;
+mod queues;
 mod rehearsal;
 mod ring;
 mod server;

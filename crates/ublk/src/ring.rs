@@ -9,7 +9,7 @@
 //!                                          +-----------------------------> ended
 //! ```
 //! The memory of a tag may be written and read by the kernel while the tag is the kernel's, and only then. A tag has one
-//! entry in the ring at a time, so the ring has room for all.
+//! entry in the ring at a time, so the ring has room for all. One more, which is taken before, waits for the server to leave.
 //!
 //! Locking rules: a channel belongs to the thread that made it, as its ring does and as the driver wants it. The lock of
 //! its `Home` is the only one.
@@ -17,7 +17,7 @@
 use std::{
     fs::File,
     io, mem,
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     os::unix::fs::FileExt,
 };
 
@@ -25,7 +25,7 @@ use f2fs_device::{AlignedBuf, Block, BufHome};
 use f2fs_sync::Arc;
 use io_uring::{
     IoUring, cqueue, opcode, squeue,
-    types::{Fixed, SubmitArgs},
+    types::{Fd, Fixed, SubmitArgs},
 };
 use rustix::io::Errno;
 use zerocopy::IntoBytes;
@@ -42,6 +42,13 @@ use crate::{
 const DRIVER: Fixed = Fixed(0);
 /// The device's.
 const FILE: Fixed = Fixed(1);
+/// A place among them that has none yet.
+const NO_FILE: RawFd = -1;
+
+/// The mark of the entry that completes when the server leaves. Tags are less.
+const LEAVE: u64 = u64::MAX;
+/// The event of a pipe that can be read; that it was closed is told in any case.
+const POLLIN: u32 = 1;
 
 /// A tag's memory and owner.
 struct Tag {
@@ -79,6 +86,8 @@ pub(crate) struct RingChannel<'a> {
     untold: u32,
     /// Whether the kernel can wait for several completions and be content with fewer after a while (Linux 6.12).
     gathers: bool,
+    /// The server leaves, whatever the driver does.
+    leaves: bool,
     /// The first error of a command.
     fault: Option<i32>,
 }
@@ -92,40 +101,65 @@ pub(crate) struct QueueShape {
     pub(crate) user_copy: bool,
 }
 
-impl<'a> RingChannel<'a> {
-    /// Sets a queue up, and fetches with all tags: with the first `arrive` the driver knows them. `device` is the file of
-    /// the device, if it is one.
-    pub(crate) fn new(file: &'a File, shape: QueueShape, device: Option<BorrowedFd<'_>>) -> io::Result<Self> {
-        let QueueShape { number: queue, depth, max_io_bytes, user_copy } = shape;
-        let ring = build(depth.into())?;
-        let gathers = ring.params().is_feature_min_timeout();
-        let files: Vec<_> = [file.as_raw_fd()].into_iter().chain(device.map(|file| file.as_raw_fd())).collect();
+impl QueueShape {
+    fn max_blocks(&self) -> usize {
+        self.max_io_bytes as usize / 4096
+    }
+}
+
+/// A queue that the driver does not know of: it has all that it needs of the system but the driver's file.
+pub(crate) struct Prepared {
+    ring: IoUring,
+    tags: Vec<Tag>,
+    shape: QueueShape,
+    has_file: bool,
+}
+
+impl Prepared {
+    /// Sets a queue up. `device` is the file of the device, if it is one. When the other end of `stays` is closed, the
+    /// queue ends.
+    pub(crate) fn new(shape: QueueShape, device: Option<BorrowedFd<'_>>, stays: impl AsFd) -> io::Result<Self> {
+        let mut ring = build(shape.depth.into())?;
+        let files: Vec<_> = [NO_FILE].into_iter().chain(device.map(|file| file.as_raw_fd())).collect();
         ring.submitter().register_files(&files)?;
-        let descriptors = Descriptors::map(file, queue, depth)?;
-        let max_blocks = max_io_bytes as usize / 4096;
-        let tags = (0..depth).map(|_| Tag { memory: AlignedBuf::new(max_blocks).into(), owner: Owner::Ours }).collect();
-        let alive = depth.into();
-        let mut channel = Self {
+        let closed = opcode::PollAdd::new(Fd(stays.as_fd().as_raw_fd()), POLLIN).build().user_data(LEAVE);
+        // SAFETY: the entry points to no memory, and the kernel takes the file with it at once, in `submit`.
+        unsafe { ring.submission().push(&closed) }.map_err(|_| io::Error::other("the submission queue is full"))?;
+        ring.submit()?;
+        let memory = || AlignedBuf::new(shape.max_blocks()).into();
+        let tags = (0..shape.depth).map(|_| Tag { memory: memory(), owner: Owner::Ours }).collect();
+        Ok(Self { ring, tags, shape, has_file: device.is_some() })
+    }
+
+    /// Fetches with all tags: with the first `arrive` the driver knows them.
+    pub(crate) fn fetch(self, file: &File) -> io::Result<RingChannel<'_>> {
+        let Self { ring, tags, shape, has_file } = self;
+        ring.submitter().register_files_update(0, &[file.as_raw_fd()])?;
+        let max_blocks = shape.max_blocks();
+        let mut channel = RingChannel {
+            descriptors: Descriptors::map(file, shape.number, shape.depth)?,
+            gathers: ring.params().is_feature_min_timeout(),
             ring,
-            descriptors,
             tags,
             home: Arc::new(Home::new(max_blocks)),
             file,
-            queue,
+            queue: shape.number,
             max_blocks,
-            user_copy,
-            has_file: device.is_some(),
-            alive,
+            user_copy: shape.user_copy,
+            has_file,
+            alive: shape.depth.into(),
             untold: 0,
-            gathers,
+            leaves: false,
             fault: None,
         };
-        for tag in 0..depth {
+        for tag in 0..shape.depth {
             channel.command(command::FETCH, tag, 0, 0)?;
         }
         Ok(channel)
     }
+}
 
+impl RingChannel<'_> {
     /// Gives a tag to the driver with its next command.
     fn command(&mut self, number: u32, tag: u16, result: i32, sector: u64) -> io::Result<()> {
         let state = &mut self.tags[usize::from(tag)];
@@ -190,8 +224,10 @@ fn build(entries: u32) -> io::Result<IoUring<squeue::Entry, cqueue::Entry>> {
 
 impl Channel for RingChannel<'_> {
     fn arrive(&mut self, wish: Wish, events: &mut Vec<Event>) -> io::Result<()> {
-        self.enter(Wish { requests: wish.requests.min(self.alive), ..wish })?;
+        let alive = if self.leaves { 0 } else { self.alive };
+        self.enter(Wish { requests: wish.requests.min(alive), ..wish })?;
         for entry in self.ring.completion() {
+            self.leaves |= entry.user_data() == LEAVE;
             let Some(state) = self.tags.get_mut(entry.user_data() as usize) else { continue };
             let (tag, result) = (entry.user_data() as u16, entry.result());
             match (mem::replace(&mut state.owner, Owner::Ours), result) {
@@ -220,7 +256,7 @@ impl Channel for RingChannel<'_> {
     }
 
     fn has_ended(&self) -> bool {
-        self.alive == 0
+        self.alive == 0 || self.leaves
     }
 
     fn descriptor(&self, tag: u16) -> Descriptor {
@@ -298,5 +334,22 @@ impl Drop for RingChannel<'_> {
                 Owner::Ours | Owner::Ended => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_hears_that_its_server_leaves() {
+        let shape = QueueShape { number: 0, depth: 4, max_io_bytes: 4096, user_copy: false };
+        let (stays, stay) = io::pipe().unwrap();
+        let mut prepared = Prepared::new(shape, None, &stays).unwrap();
+        prepared.ring.submit().unwrap();
+        assert_eq!(prepared.ring.completion().len(), 0, "nothing has happened");
+        drop(stay);
+        prepared.ring.submit_and_wait(1).unwrap();
+        assert_eq!(prepared.ring.completion().next().map(|entry| entry.user_data()), Some(LEAVE));
     }
 }

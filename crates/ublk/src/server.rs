@@ -9,34 +9,26 @@
 //!                                                 requests wait
 //! ```
 //!
-//! Locking model: none. A queue's thread shares nothing with others but the device below and the open file; it returns
-//! its counts when it ends. Queues end because the driver says so, which the first thread asks it to do.
+//! A server that fails on its way back to serving asks the driver for nothing more, so that requests go on waiting.
+//!
+//! Locking model: none here. A queue's thread shares nothing with others but the device below, the open file, and the
+//! place where all wait for that (`queues.rs`); it returns its counts when it ends. Queues end because the driver says
+//! so, which the first thread asks it to do.
 
-use std::{
-    fs::{File, OpenOptions},
-    io,
-    os::unix::fs::OpenOptionsExt,
-    path::PathBuf,
-    thread::{self, JoinHandle},
-    time::{Duration, Instant},
-};
+use std::{fs::File, path::PathBuf, thread, time::Instant};
 
-use f2fs_device::Operation;
 use f2fs_sync::PlainArc;
-use rustix::fs::OFlags;
 
 use crate::{
     Backend, QueueCounts, UblkError,
-    abi::{ControlCommand, DeviceRecord, MAX_DEPTH, feature, state},
-    control::{Control, path_of},
-    ring::{QueueShape, RingChannel},
-    worker::Worker,
+    abi::{ControlCommand, DeviceRecord, MAX_DEPTH, errno, feature, state},
+    control::Control,
+    driver::{Driver, PATIENCE, TICK},
+    queues::Queues,
 };
 
-/// How long it is waited for the files of a device, and for the end of a dead server.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often something is looked for.
-const TICK: Duration = Duration::from_millis(20);
+/// A file that can always be opened.
+const NULL: &str = "/dev/null";
 /// Bytes that a transfer may have.
 const MAX_IO_BYTES: u32 = 512 << 10;
 
@@ -68,6 +60,11 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The most queues that can be asked for.
+    pub const MAX_QUEUES: u16 = 4096;
+    /// The most requests that a queue can have at a time.
+    pub const MAX_DEPTH: u16 = MAX_DEPTH;
+
     /// The same with this number.
     #[must_use]
     pub fn with_number(self, number: Option<u32>) -> Self {
@@ -107,11 +104,22 @@ impl Options {
 
 /// A device that is being served. Dropped without [`finish`](Self::finish), it is deleted.
 pub struct Server {
-    control: Control,
+    driver: Box<dyn Driver>,
     record: DeviceRecord,
     /// Open until the device is deleted.
     file: Option<PlainArc<File>>,
-    queues: Vec<JoinHandle<io::Result<QueueCounts>>>,
+    queues: Option<Queues>,
+    at_drop: AtDrop,
+}
+
+/// What becomes of a device when its server is dropped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AtDrop {
+    Delete,
+    /// It waits for another server, as when the last one died.
+    Leave,
+    /// It is deleted already.
+    Nothing,
 }
 
 impl std::fmt::Debug for Server {
@@ -127,9 +135,9 @@ impl Server {
     /// See [`UblkError`]. Nothing of the device is left then.
     pub fn add(backend: &Backend, options: Options) -> Result<Self, UblkError> {
         backend.check()?;
-        limit("queues", options.queues, 1, 4096)?;
+        limit("queues", options.queues, 1, Options::MAX_QUEUES)?;
         limit("depth", options.depth, 1, MAX_DEPTH)?;
-        let (mut control, features) = Control::open()?;
+        let (control, features) = Control::open()?;
         let zoned = backend.zoned().is_some();
         let user_copy = zoned || options.user_copy;
         if user_copy && options.unprivileged {
@@ -156,60 +164,71 @@ impl Server {
             flags,
             ..DeviceRecord::default()
         };
-        let record = control.add(&wanted)?;
-        let mut server = Self { control, record, file: None, queues: Vec::new() };
-        // From here on, a drop deletes the device.
-        if zoned && record.flags & feature::ZONED == 0 {
+        Self::add_by(Box::new(control), &wanted, backend)
+    }
+
+    fn add_by(mut driver: Box<dyn Driver>, wanted: &DeviceRecord, backend: &Backend) -> Result<Self, UblkError> {
+        let record = driver.add(wanted)?;
+        let mut server = Self { driver, record, file: None, queues: None, at_drop: AtDrop::Delete };
+        if backend.zoned().is_some() && record.flags & feature::ZONED == 0 {
             return Err(UblkError::TooOld { feature: "zones (CONFIG_BLK_DEV_ZONED)", since: "6.6" });
         }
         // Of an unprivileged device, the driver takes no command before the file is the user's.
-        let file = open(&record)?;
-        server.control.set_parameters(&record, &backend.parameters(record.max_io_bytes))?;
-        server.serve(file, backend)?;
-        let queues = &server.queues;
-        let started = server.control.start(&record, || all_run(queues))?;
-        if started { Ok(server) } else { Err(server.fault()) }
+        let file = server.driver.open(&record)?;
+        server.driver.set_parameters(&record, &backend.parameters(record.max_io_bytes))?;
+        server.serve(Queues::prepare(&record, backend)?, file, |driver, all_run| driver.start(&record, all_run))?;
+        Ok(server)
     }
 
     /// Takes a device over whose server died. `backend` must have the same size and zones as the one before.
+    ///
+    /// All that this process needs for it is taken before the driver is told, but for the open character device, which
+    /// the driver wants to see closed until then.
     ///
     /// # Errors
     /// See [`UblkError`]. The device goes on waiting then.
     pub fn recover(number: u32, backend: &Backend) -> Result<Self, UblkError> {
         backend.check()?;
-        let (mut control, _) = Control::open()?;
-        let record = wait_for_death(&mut control, number)?;
-        if control.parameters(&record)?.sectors != backend.parameters(record.max_io_bytes).sectors {
+        let (control, _) = Control::open()?;
+        Self::recover_by(Box::new(control), number, backend)
+    }
+
+    fn recover_by(mut driver: Box<dyn Driver>, number: u32, backend: &Backend) -> Result<Self, UblkError> {
+        let record = wait_for_death(&mut *driver, number)?;
+        if driver.parameters(&record)?.sectors != backend.parameters(record.max_io_bytes).sectors {
             return Err(UblkError::NotRecoverable {
                 number,
                 reason: "the file that it was made of has another size now",
             });
         }
-        control.start_recovery(&record)?;
-        let mut server = Self { control, record, file: None, queues: Vec::new() };
-        server.serve(open(&record)?, backend)?;
-        let queues = &server.queues;
-        let started = server.control.end_recovery(&record, || all_run(queues))?;
-        if started { Ok(server) } else { Err(server.fault()) }
+        let queues = Queues::prepare(&record, backend)?;
+        // The place of the character device among the open files.
+        let place = File::open(NULL).map_err(|source| UblkError::File { path: NULL.into(), source })?;
+        match driver.start_recovery(&record) {
+            // So say drivers (Linux 6.11 to 6.15) that forgot the dead queues for a server that failed then.
+            Err(UblkError::Refused { source, .. }) if source.raw_os_error() == Some(errno::EINVAL) => {}
+            told => told?,
+        }
+        let mut server = Self { driver, record, file: None, queues: None, at_drop: AtDrop::Leave };
+        drop(place);
+        let file = server.driver.open(&record)?;
+        server.serve(queues, file, |driver, all_run| driver.end_recovery(&record, all_run))?;
+        server.at_drop = AtDrop::Delete;
+        Ok(server)
     }
 
-    /// Starts the threads of the queues.
-    fn serve(&mut self, file: File, backend: &Backend) -> Result<(), UblkError> {
+    /// Lets the queues run, and the device with them by `begin`, which waits as long as they do.
+    fn serve(
+        &mut self,
+        queues: Queues,
+        file: File,
+        begin: impl FnOnce(&mut dyn Driver, &mut dyn FnMut() -> bool) -> Result<bool, UblkError>,
+    ) -> Result<(), UblkError> {
         let file = PlainArc::new(file);
         self.file = Some(PlainArc::clone(&file));
-        let DeviceRecord { queues, depth, max_io_bytes, flags, .. } = self.record;
-        for queue in 0..queues {
-            let (file, backend) = (PlainArc::clone(&file), backend.clone());
-            let work = move || {
-                let user_copy = flags & feature::USER_COPY != 0;
-                let shape = QueueShape { number: queue, depth, max_io_bytes, user_copy };
-                let channel = RingChannel::new(&file, shape, backend.device().file(Operation::Read))?;
-                Worker::new(channel, &backend, depth, max_io_bytes).run()
-            };
-            let thread = thread::Builder::new().name(format!("ublk{}q{queue}", self.record.number)).spawn(work);
-            self.queues.push(thread.map_err(|source| UblkError::Queue { queue, source })?);
-        }
-        Ok(())
+        let queues = self.queues.insert(queues);
+        queues.run(file);
+        if begin(&mut *self.driver, &mut || queues.all_run())? { Ok(()) } else { Err(self.fault()) }
     }
 
     /// The device's number, N in `/dev/ublkbN`.
@@ -236,54 +255,49 @@ impl Server {
     /// # Errors
     /// Why a queue ended by itself, or why the device could not be deleted.
     pub fn finish(mut self, mut should_stop: impl FnMut() -> bool) -> Result<QueueCounts, UblkError> {
-        while !should_stop() && all_run(&self.queues) {
+        while !should_stop() && self.queues.as_ref().is_some_and(Queues::all_run) {
             thread::sleep(TICK);
         }
         self.end()
     }
 
-    /// Why not all queues run.
+    /// Why not all queues run. The device is gone then, or left alone.
     fn fault(&mut self) -> UblkError {
-        match self.end() {
-            Err(error) => error,
-            Ok(_) => UblkError::NoSuchDevice { number: self.record.number },
-        }
+        let fault = match self.at_drop {
+            AtDrop::Leave => self.leave(),
+            AtDrop::Delete | AtDrop::Nothing => self.end().err(),
+        };
+        fault.unwrap_or(UblkError::NoSuchDevice { number: self.record.number })
     }
 
     fn end(&mut self) -> Result<QueueCounts, UblkError> {
-        let stopped = forgive_missing(self.control.stop(&self.record));
-        let mut counts = QueueCounts::default();
-        let mut fault = None;
-        for (queue, thread) in (0..).zip(self.queues.drain(..)) {
-            // A queue that the driver does not end keeps its thread: the process's end is its own.
-            if stopped.is_err() && !thread.is_finished() {
-                continue;
-            }
-            match thread.join() {
-                Ok(Ok(more)) => {
-                    counts.requests += more.requests;
-                    counts.failed += more.failed;
-                    counts.entries += more.entries;
-                }
-                Ok(Err(source)) => fault = fault.or(Some(UblkError::Queue { queue, source })),
-                Err(_) => fault = fault.or(Some(UblkError::Panicked { queue })),
-            }
-        }
+        let stopped = forgive_missing(self.driver.stop(&self.record));
+        let ended = self.queues.take().map(|mut queues| queues.end(stopped.is_ok()));
         // The driver waits for the close of the file.
         self.file = None;
         stopped?;
-        forgive_missing(self.control.delete(&self.record))?;
+        self.at_drop = AtDrop::Nothing;
+        forgive_missing(self.driver.delete(&self.record))?;
+        let (counts, fault) = ended.unwrap_or_default();
         fault.map_or(Ok(counts), Err)
+    }
+
+    /// Ends the queues, and asks the driver for nothing: for it, a server has died.
+    fn leave(&mut self) -> Option<UblkError> {
+        self.at_drop = AtDrop::Nothing;
+        self.file = None;
+        self.queues.take().and_then(|mut queues| queues.leave())
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.file.is_some() || !self.queues.is_empty() {
-            let _ = self.end();
-        } else {
-            // Added and never served, or deleted already.
-            let _ = self.control.delete(&self.record);
+        match self.at_drop {
+            AtDrop::Delete if self.file.is_some() || self.queues.is_some() => drop(self.end()),
+            // It was added and never served, or did not stop.
+            AtDrop::Delete => drop(self.driver.delete(&self.record)),
+            AtDrop::Leave => drop(self.leave()),
+            AtDrop::Nothing => {}
         }
     }
 }
@@ -294,10 +308,6 @@ fn forgive_missing(result: Result<(), UblkError>) -> Result<(), UblkError> {
         Err(UblkError::NoSuchDevice { .. }) => Ok(()),
         other => other,
     }
-}
-
-fn all_run<T>(threads: &[JoinHandle<T>]) -> bool {
-    threads.iter().all(|thread| !thread.is_finished())
 }
 
 fn need(features: u64, bits: u64, wanted: bool, name: &'static str, since: &'static str) -> Result<(), UblkError> {
@@ -312,10 +322,10 @@ fn limit(what: &'static str, value: u16, min: u16, max: u16) -> Result<(), UblkE
 }
 
 /// Waits until the driver has noticed the death of a device's server.
-fn wait_for_death(control: &mut Control, number: u32) -> Result<DeviceRecord, UblkError> {
+fn wait_for_death(driver: &mut dyn Driver, number: u32) -> Result<DeviceRecord, UblkError> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let record = control.info(number)?;
+        let record = driver.info(number)?;
         if record.flags & feature::USER_RECOVERY == 0 {
             return Err(UblkError::NotRecoverable { number, reason: "it was made without recovery" });
         }
@@ -330,28 +340,9 @@ fn wait_for_death(control: &mut Control, number: u32) -> Result<DeviceRecord, Ub
     }
 }
 
-/// Opens the character device, which may appear a moment after the driver made it, and be busy a moment after a
-/// server's death. Reads and writes of it never wait, but a ring takes the kernel's word for that only if the file is
-/// opened so, and hands them to another thread otherwise. That of an unprivileged device is root's until udev has given it to its owner.
-fn open(device: &DeviceRecord) -> Result<File, UblkError> {
-    let path = path_of(device.number);
-    let end = Instant::now() + PATIENCE;
-    loop {
-        match OpenOptions::new().read(true).write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path) {
-            Ok(file) => return Ok(file),
-            Err(source) if Instant::now() > end => {
-                let unprivileged = device.flags & feature::UNPRIVILEGED_DEV != 0;
-                return Err(if unprivileged && source.kind() == io::ErrorKind::PermissionDenied {
-                    UblkError::NotOwned { path: path.into(), number: device.number }
-                } else {
-                    UblkError::File { path: path.into(), source }
-                });
-            }
-            Err(_) => thread::sleep(TICK),
-        }
-    }
-}
-
 pub(crate) fn block_path(number: u32) -> PathBuf {
     format!("/dev/ublkb{number}").into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,6 +60,17 @@ type Answer = Result<(i32, u64), i32>;
 impl<'a, C: Channel> Worker<'a, C> {
     pub(crate) fn new(channel: C, backend: &'a Backend, depth: u16, max_io_bytes: u32) -> Self {
         let queue = backend.device().queue(depth.into());
+        Self::with_queue(channel, backend, queue, depth, max_io_bytes)
+    }
+
+    /// The same with a queue of the device that was made before.
+    pub(crate) fn with_queue(
+        channel: C,
+        backend: &'a Backend,
+        queue: Box<dyn IoQueue + 'a>,
+        depth: u16,
+        max_io_bytes: u32,
+    ) -> Self {
         let moves = channel.is_apart() || channel.has_file();
         let (shape, gather) = (backend.shape(max_io_bytes), Gather::new(depth, moves));
         let (is_immediate, fetching) = (backend.device().is_immediate(), vec![None; depth.into()]);

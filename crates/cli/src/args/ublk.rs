@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
+use f2fs::format::BLOCK_BYTES;
 use f2fs::segment::cost::{Card, CostModel, Interior};
 
 use f2fs_device_test::FaultRule;
+use f2fs_ublk::Options;
 
 use super::zones::Zones;
 use crate::medium::reason;
@@ -58,10 +60,36 @@ Examples:
         file: PathBuf,
         #[command(flatten)]
         laboratory: Laboratory,
-        /// Serve the device in this process until a signal comes.
-        #[arg(long)]
-        foreground: bool,
+        #[command(flatten)]
+        place: Place,
     },
+}
+
+/// Which process serves a device.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Place {
+    /// Serve the device in this process until a signal comes.
+    #[arg(long)]
+    pub(crate) foreground: bool,
+    /// Another process of the command has started this one as its server, and holds the other end of standard input.
+    #[arg(long, hide = true)]
+    pub(crate) background: bool,
+}
+
+impl Place {
+    /// Whether it is this one.
+    pub(crate) fn is_here(self) -> bool {
+        self.foreground || self.background
+    }
+}
+
+/// A size that a device can have.
+fn whole_blocks(text: &str) -> Result<Size, String> {
+    let size: Size = text.parse()?;
+    match size.0 % BLOCK_BYTES {
+        0 => Ok(size),
+        _ => Err(format!("{} bytes are not a multiple of {BLOCK_BYTES}", size.0)),
+    }
 }
 
 /// The number of a device, from itself or from a path of the device.
@@ -79,19 +107,18 @@ pub(crate) struct AddArgs {
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) number: Option<u32>,
     /// Number of queues. Each has a thread; there are at most as many as processors.
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = value_parser!(u16).range(1..=i64::from(Options::MAX_QUEUES)))]
     pub(crate) queues: u16,
     /// Requests that a queue takes at a time.
-    #[arg(long, default_value_t = 128, value_name = "N")]
+    #[arg(long, default_value_t = 128, value_name = "N", value_parser = value_parser!(u16).range(1..=i64::from(Options::MAX_DEPTH)))]
     pub(crate) depth: u16,
     #[command(flatten)]
     pub(crate) laboratory: Laboratory,
     /// Move data by system calls of the server, as for zones, and not by the driver.
     #[arg(long)]
     pub(crate) user_copy: bool,
-    /// Serve it in this process, until a signal comes.
-    #[arg(long)]
-    pub(crate) foreground: bool,
+    #[command(flatten)]
+    pub(crate) place: Place,
 }
 
 /// How a device misbehaves.
@@ -164,7 +191,7 @@ fn model(name: &str) -> Result<CostModel, String> {
             let mut text = String::new();
             let read = File::open(path).and_then(|file| file.take(LONGEST_MODEL).read_to_string(&mut text));
             read.map_err(|error| format!("{path:?} is not one of {known}: {}", reason(path.as_ref(), &error)))?;
-            return CostModel::from_text(path.to_owned(), &text).map_err(|error| format!("{path}: {error}"));
+            return CostModel::from_text(path.to_owned(), &text).map_err(|error| format!("{path:?}: {error}"));
         }
     };
     Ok(known)
@@ -174,7 +201,7 @@ fn model(name: &str) -> Result<CostModel, String> {
 #[group(required = true, multiple = false)]
 pub(crate) struct Kind {
     /// Make the device of memory. Its content is lost when the server ends.
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = whole_blocks)]
     pub(crate) memory: Option<Size>,
     /// Make the device of a file or another block device.
     #[arg(long, value_name = "IMG")]

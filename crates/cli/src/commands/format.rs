@@ -1,5 +1,7 @@
 //! `f2fs format`.
 
+mod planned;
+
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -7,13 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use f2fs::device::BlockDevice;
-use f2fs::format::FormatError;
 use f2fs::format::feature::Features;
 use f2fs::format::mkfs::VolumePlan;
+use f2fs::format::{BLOCK_BYTES, FormatError};
+use f2fs::uring::OpenOptions;
 use f2fs::volume::format::{FewZones, FormatOptions, FormatReport, FormatVolumeError, format_until};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
+use self::planned::Planned;
 use super::names::caller;
 use crate::args::format::FormatArgs;
 use crate::error::{CliError, Context, say};
@@ -32,7 +36,7 @@ pub(crate) fn run(args: &FormatArgs, others: &[PathBuf]) -> Result<(), CliError>
         // Before a file of another size is cut.
         VolumePlan::new(&options, size.0).map_err(|error| CliError::usage(impossible(&error)))?;
     }
-    let (device, found) = prepare(args)?;
+    let (device, found) = prepare(args, &options, others)?;
     let result = make(&*device, &options, &args.image, others, found);
     if result.is_err() && found == Found::Made {
         // Nothing is left behind of a file that was made for this.
@@ -91,7 +95,11 @@ impl Found {
 }
 
 /// The device, made or given its size if that was asked for.
-fn prepare(args: &FormatArgs) -> Result<(Arc<dyn BlockDevice>, Found), CliError> {
+fn prepare(
+    args: &FormatArgs,
+    options: &FormatOptions,
+    others: &[PathBuf],
+) -> Result<(Arc<dyn BlockDevice>, Found), CliError> {
     match (args.image.try_exists().about(&args.image)?, args.size) {
         (true, None) => Ok((medium::whole(&args.image)?, Found::AsItWas)),
         (true, Some(size)) => {
@@ -103,6 +111,9 @@ fn prepare(args: &FormatArgs) -> Result<(Arc<dyn BlockDevice>, Found), CliError>
                         &args.image,
                         format_args!("has {} bytes, not {}; --force changes its size", file.len(), size.0),
                     ));
+                }
+                if file.len() >= BLOCK_BYTES {
+                    expect_possible(args, options, others, size.0)?;
                 }
                 resize(&args.image, size.0)?;
             }
@@ -117,6 +128,17 @@ fn prepare(args: &FormatArgs) -> Result<(Arc<dyn BlockDevice>, Found), CliError>
             Ok((device, Found::Made))
         }
         (false, None) => Err(CliError::at(&args.image, "does not exist; --size creates it")),
+    }
+}
+
+/// Refuses what would be refused once the file has its new size, while it has its old one.
+fn expect_possible(args: &FormatArgs, options: &FormatOptions, others: &[PathBuf], bytes: u64) -> Result<(), CliError> {
+    // The zones that a file keeps stand at its end: with another size it has none.
+    let first = medium::open_plain(&args.image, false, OpenOptions::new())?;
+    let device = medium::whole_with(&args.image, Arc::new(Planned::new(first, bytes / BLOCK_BYTES)))?;
+    match format_until(&*device, options, &|| true) {
+        Err(FormatVolumeError::Stopped { .. }) | Ok(_) => Ok(()),
+        Err(error) => Err(refusal(&error, &args.image, others)),
     }
 }
 
@@ -197,24 +219,30 @@ fn make(
 ) -> Result<FormatReport, CliError> {
     let stopping = AtomicBool::new(false);
     let stop = || stopping.load(Ordering::Relaxed);
-    let paths: Vec<_> = std::iter::once(image).chain(others.iter().map(PathBuf::as_path)).collect();
-    let image = Quoted::path(image);
+    let shown = Quoted::path(image);
     let formatted = until_stopped(
         || format_until(device, options, &stop),
         || stopping.store(true, Ordering::Relaxed),
         |result| match result {
-            Err(FormatVolumeError::Stopped { touched: false }) => Some(format!("{image} {}", found.untouched())),
-            Err(FormatVolumeError::Stopped { touched: true }) => Some(format!("{image} {}", found.touched())),
+            Err(FormatVolumeError::Stopped { touched: false }) => Some(format!("{shown} {}", found.untouched())),
+            Err(FormatVolumeError::Stopped { touched: true }) => Some(format!("{shown} {}", found.touched())),
             _ => None,
         },
     )?;
-    formatted.map_err(|error| match &error {
+    formatted.map_err(|error| refusal(&error, image, others))
+}
+
+/// Why there is no volume.
+fn refusal(error: &FormatVolumeError, image: &Path, others: &[PathBuf]) -> CliError {
+    let paths: Vec<_> = std::iter::once(image).chain(others.iter().map(PathBuf::as_path)).collect();
+    let image = Quoted::path(image);
+    match error {
         // The options ask for something that is possible on no device.
         FormatVolumeError::Plan(FormatError::Layout { what, .. }) if ![DEVICE_BYTES, OTHER_BYTES].contains(what) => {
-            CliError::usage(&error)
+            CliError::usage(error)
         }
         FormatVolumeError::Plan(FormatError::NotAPowerOfTwo { .. } | FormatError::Dependency { .. }) => {
-            CliError::usage(&error)
+            CliError::usage(error)
         }
         FormatVolumeError::Plan(FormatError::NoZones) => CliError::usage(format_args!(
             "{image}: -m needs a device with zones; `f2fs zones --make` makes a file that has some"
@@ -228,7 +256,7 @@ fn make(
             CliError::new(format_args!("{path}: holds {found}; --force overwrites it"))
         }
         _ => CliError::new(format_args!("{image}: {error}")),
-    })
+    }
 }
 
 /// The limit that a number is beyond.

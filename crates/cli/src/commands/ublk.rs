@@ -1,46 +1,40 @@
 //! `f2fs ublk`.
-//!
-//! Without `--foreground` the command starts itself again with it, in a process group of its own, waits for the path of
-//! the device on that one's standard output, and ends. A driver that does not answer so never holds the command that a
-//! person waits for.
+
+mod background;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::os::unix::process::CommandExt;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::thread;
-use std::time::Duration;
 
-use f2fs::device::{BlockDevice, MemoryDevice, ZonedDevice};
+use f2fs::device::{BLOCK_SIZE, BlockDevice, MemoryDevice, MemoryError, ZonedDevice};
 use f2fs::sync::PlainArc;
 use f2fs::uring::OpenOptions;
 use f2fs_device_test::{FaultDevice, LoggingDevice, SlowDevice};
 use f2fs_ublk::{Backend, Options, QueueCounts, Server, UblkError};
 use serde_json::json;
 
-use crate::args::ublk::{AddArgs, Kind, Laboratory, Slowness, UblkCommand};
+use self::background::Starter;
+use crate::args::ublk::{AddArgs, Kind, Laboratory, Place, Slowness, UblkCommand};
 use crate::args::zones::Zones;
 use crate::error::{CliError, Context};
 use crate::interrupt::until_stopped;
 use crate::medium;
 use crate::size::human;
 
-/// How long a server in the background has to become ready: more than the limits of all commands to the driver.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 pub(crate) fn run(command: &UblkCommand) -> Result<(), CliError> {
     match command {
-        UblkCommand::Add(args) if args.foreground => add(args),
-        UblkCommand::Recover { number, file, laboratory, foreground: true } => {
-            let (medium, log) = outfit(open(file)?, laboratory)?;
-            let server = Server::recover(*number, &Backend::Plain(medium)).map_err(CliError::new)?;
+        UblkCommand::Add(args) if args.place.is_here() => add(args),
+        UblkCommand::Recover { number, file, laboratory, place } if place.is_here() => {
+            let starter = starter(*place)?;
+            let device = open(file)?;
+            starter.as_ref().map_or(Ok(()), Starter::makes)?;
+            let (medium, log) = outfit(device, laboratory)?;
+            let server = Server::recover(*number, &Backend::Plain(medium)).map_err(failed)?;
             log.keep();
-            serve(server)
+            serve(server, starter.as_ref(), AtLoss::Leave)
         }
-        UblkCommand::Add(_) | UblkCommand::Recover { .. } => detach(),
+        UblkCommand::Add(_) | UblkCommand::Recover { .. } => background::start(),
         UblkCommand::List { json } => list(*json),
         UblkCommand::Delete { number, force } => f2fs_ublk::delete(*number, *force).map_err(|error| match error {
             UblkError::InUse { .. } => CliError::new(format_args!("{error}: unmount it, or use --force")),
@@ -49,14 +43,22 @@ pub(crate) fn run(command: &UblkCommand) -> Result<(), CliError> {
     }
 }
 
+/// The command that has started this one, if that is waiting.
+fn starter(place: Place) -> Result<Option<Starter>, CliError> {
+    place.background.then(Starter::listen).transpose()
+}
+
 fn add(args: &AddArgs) -> Result<(), CliError> {
+    let starter = starter(args.place)?;
     let medium = match &args.kind {
         Kind { file: Some(file), .. } => open(file)?,
-        Kind { memory, zoned, .. } => {
-            let bytes = zoned.map_or(memory.map_or(0, |size| size.0), |zones| zones.size);
-            PlainArc::new(MemoryDevice::new(bytes / 4096))
+        Kind { zoned: Some(zones), .. } => {
+            zones.layout().zones(zones.size / BLOCK_SIZE as u64).map_err(CliError::usage)?;
+            memory(zones.size)?
         }
+        Kind { memory: size, .. } => memory(size.map_or(0, |size| size.0))?,
     };
+    starter.as_ref().map_or(Ok(()), Starter::makes)?;
     let (medium, log) = outfit(medium, &args.laboratory)?;
     let backend = match &args.kind.zoned {
         Some(zones) => zoned(medium, zones)?,
@@ -69,9 +71,29 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         .with_recovery(args.kind.file.is_some())
         .with_user_copy(args.user_copy)
         .with_unprivileged(!rustix::process::geteuid().is_root());
-    let server = Server::add(&backend, options).map_err(CliError::new)?;
+    let server = Server::add(&backend, options).map_err(failed)?;
     log.keep();
-    serve(server)
+    serve(server, starter.as_ref(), AtLoss::Delete)
+}
+
+/// Why there is no server: some of it is wrong on every machine.
+fn failed(error: UblkError) -> CliError {
+    match error {
+        UblkError::Limit { .. } | UblkError::Zones { .. } | UblkError::AllConventional { .. } => CliError::usage(error),
+        error => CliError::new(error),
+    }
+}
+
+fn memory(bytes: u64) -> Result<PlainArc<dyn BlockDevice>, CliError> {
+    let device = MemoryDevice::try_new(bytes / BLOCK_SIZE as u64).map_err(|error| match error {
+        MemoryError::TooLarge { max, .. } => CliError::usage(format_args!(
+            "{bytes} bytes, {}, are more than a device of memory can have, {}",
+            human(bytes),
+            human(max * BLOCK_SIZE as u64)
+        )),
+        error => CliError::new(error),
+    })?;
+    Ok(PlainArc::new(device))
 }
 
 /// A new log, which goes away again if no device comes to write it.
@@ -129,55 +151,45 @@ fn zoned(medium: PlainArc<dyn BlockDevice>, zones: &Zones) -> Result<Backend, Cl
     Ok(Backend::Zoned(PlainArc::new(device)))
 }
 
-/// Serves until a signal comes or the device is deleted.
-fn serve(server: Server) -> Result<(), CliError> {
+/// What becomes of a device of which nobody has heard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AtLoss {
+    Delete,
+    /// It waits for another server.
+    Leave,
+}
+
+/// Serves until a signal comes or the device is deleted, or nobody has heard of it.
+fn serve(server: Server, starter: Option<&Starter>, at_loss: AtLoss) -> Result<(), CliError> {
     let path = server.path();
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", path.display())?;
-    out.flush()?;
+    let told = writeln!(out, "{}", path.display()).and_then(|()| out.flush());
     drop(out);
+    if let Err(error) = told {
+        let error = CliError::from(error);
+        if at_loss == AtLoss::Leave {
+            // For the driver, the server has died once more.
+            std::process::exit(error.report().into());
+        }
+        return Err(error);
+    }
     let stop = AtomicBool::new(false);
+    let is_gone = || starter.is_some_and(Starter::is_gone);
+    let should_stop = || {
+        if at_loss == AtLoss::Leave && is_gone() {
+            std::process::exit(1);
+        }
+        stop.load(Ordering::Relaxed) || is_gone()
+    };
     let told = |counts: &QueueCounts| {
         format!("{} requests, {} failed, {} entries", counts.requests, counts.failed, counts.entries)
     };
     let result = until_stopped(
-        || server.finish(|| stop.load(Ordering::Relaxed)),
+        || server.finish(should_stop),
         || stop.store(true, Ordering::Relaxed),
         |result| result.as_ref().ok().map(|counts| format!("{} is deleted: {}", path.display(), told(counts))),
     )?;
     result.map(drop).map_err(CliError::new)
-}
-
-/// Starts this command again in the background, and waits until it serves.
-fn detach() -> Result<(), CliError> {
-    let program = std::env::current_exe().map_err(CliError::new)?;
-    let messages = std::env::temp_dir().join(format!("f2fs-ublk-{}.log", std::process::id()));
-    let log = File::create(&messages).about(&messages)?;
-    let mut command = Command::new(program);
-    command.args(std::env::args_os().skip(1)).arg("--foreground").process_group(0);
-    let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn();
-    let mut child = spawned.map_err(CliError::new)?;
-    let (sender, ready) = channel();
-    let output = child.stdout.take();
-    thread::spawn(move || {
-        let mut line = String::new();
-        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
-        let _ = sender.send(matches!(read, Some(Ok(1..))).then_some(line));
-    });
-    let line = ready.recv_timeout(PATIENCE);
-    let said = std::fs::read_to_string(&messages).unwrap_or_default();
-    let _ = std::fs::remove_file(&messages);
-    match line {
-        Ok(Some(path)) => Ok(write!(std::io::stdout(), "{path}")?),
-        Ok(None) => {
-            std::io::stderr().write_all(said.as_bytes())?;
-            Err(CliError::said())
-        }
-        Err(_) => {
-            let _ = child.kill();
-            Err(CliError::new(format_args!("the server did not become ready within {} s", PATIENCE.as_secs())))
-        }
-    }
 }
 
 fn list(json: bool) -> Result<(), CliError> {

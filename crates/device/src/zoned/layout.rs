@@ -100,7 +100,7 @@ impl ZoneLayout {
     ///
     /// # Errors
     /// [`ZoneError::Layout`] with the value that makes no sense.
-    pub(super) fn zones(&self, blocks: u64) -> Result<u32, ZoneError> {
+    pub fn zones(&self, blocks: u64) -> Result<u32, ZoneError> {
         let within = |what, value: u64, min: u64, max: u64| {
             let refused = ZoneError::Layout { what, value, min, max };
             if (min..=max).contains(&value) { Ok(value) } else { Err(refused) }

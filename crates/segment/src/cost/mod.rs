@@ -11,6 +11,9 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
+/// Characters of a line that an error shows.
+const SHOWN: usize = 40;
+
 /// Why a table of points is no model.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
@@ -42,7 +45,7 @@ pub enum CostError {
     Line {
         /// The line, from 1.
         line: usize,
-        /// The text that was found.
+        /// The beginning of the text that was found.
         text: String,
     },
 }
@@ -138,7 +141,9 @@ impl CostModel {
             let point = content
                 .split_once('\t')
                 .and_then(|(blocks, seconds)| Some((blocks.trim().parse().ok()?, seconds.trim().parse().ok()?)));
-            points.push(point.ok_or_else(|| CostError::Line { line: index + 1, text: line.to_owned() })?);
+            points.push(
+                point.ok_or_else(|| CostError::Line { line: index + 1, text: line.chars().take(SHOWN).collect() })?,
+            );
         }
         CostModel::from_points(name, &points)
     }
@@ -172,5 +177,7 @@ mod tests {
             assert_eq!(CostModel::from_points("x", &[(1, seconds)]), Err(CostError::Seconds { blocks: 1, seconds }));
         }
         assert!(matches!(CostModel::from_text("x", "1\t2\nno"), Err(CostError::Line { line: 2, .. })));
+        let long = CostModel::from_text("x", &"\0".repeat(1 << 20)).unwrap_err().to_string();
+        assert!(long.len() < 400, "{} bytes", long.len());
     }
 }
