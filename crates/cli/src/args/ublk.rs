@@ -43,7 +43,8 @@ Examples:
         /// The N of /dev/ublkbN, or this path.
         #[arg(value_name = "NUMBER", value_parser = number)]
         number: u32,
-        /// Delete it even if it is open or mounted.
+        /// Delete it even if it is mounted, or a program has opened it for itself alone. Without, a program that merely
+        /// reads or writes it keeps nobody from deleting it: the kernel does not say.
         #[arg(long, short = 'f')]
         force: bool,
     },
@@ -96,7 +97,9 @@ fn whole_blocks(text: &str) -> Result<Size, String> {
 fn number(text: &str) -> Result<u32, String> {
     let name = text.strip_prefix("/dev/").unwrap_or(text);
     let digits = ["ublkb", "ublkc"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
-    digits.parse().map_err(|_| "neither a number nor a device such as /dev/ublkb0".into())
+    let number = digits.parse().map_err(|_| "neither a number nor a device such as /dev/ublkb0")?;
+    // To the driver the greatest one means any.
+    if number == u32::MAX { Err(format!("{number} is not a device's number")) } else { Ok(number) }
 }
 
 #[derive(Debug, Args)]
