@@ -71,6 +71,10 @@ pub(crate) fn page_cache() -> u64 {
     0
 }
 
+pub(crate) fn has_page_cache() -> bool {
+    false
+}
+
 pub(crate) fn journal_shown() -> Option<String> {
     None
 }
@@ -85,6 +89,11 @@ pub(crate) fn journal_at(path: &Path, _read_only: bool) -> Result<SharedMedium, 
 
 pub(crate) fn whole(image: &Path) -> Result<Arc<dyn BlockDevice>, CliError> {
     device(image, Access::Write)
+}
+
+/// There are no others.
+pub(crate) fn whole_with(_image: &Path, first: Arc<dyn BlockDevice>) -> Result<Arc<dyn BlockDevice>, CliError> {
+    Ok(first)
 }
 
 pub(crate) fn open_plain(image: &Path, read_only: bool, how: OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
