@@ -23,6 +23,8 @@
 //!   summary say that it was there, begins anew with all that summaries and footers say was in it: a file keeps its
 //!   content, to whole blocks.
 //! - Nodes are looked for in segments of which the SIT knows nothing, too, if their summaries say that they have some.
+//! - Where the NAT knows nothing of a node, or something that cannot be, footer and summary decide; where the summary was
+//!   lost as well, the footer and the SIT. An inode that is found so and that no entry names gets its first name back.
 //! - Of two superblocks that differ the one wins with which less is wrong. Where nothing else is, the other one is all
 //!   that is written.
 //! - A checkpoint of which only the first block is lost wins over the older one that is in force, if the volume is
