@@ -168,12 +168,12 @@ impl SitTable {
     }
 }
 
-/// Whether the count of an entry is that of its map, and its type one of a log.
-/// Whether an entry does not contradict itself.
+/// Whether an entry does not contradict itself: its count is that of its map, and its type one of a log.
 pub(super) fn is_possible(entry: &RawSitEntry) -> bool {
     msb::count(&entry.valid_map) == entry.valid_blocks() && entry.log_type().is_some()
 }
 
+/// Tells what [contradicts](is_possible) itself in an entry.
 fn check_entry(entry: &RawSitEntry, place: &Place, [blocks, log]: [&'static str; 2], findings: &Collector) {
     let (counted, stored) = (msb::count(&entry.valid_map), entry.valid_blocks());
     findings.expect(FindingKind::SitEntry, place, blocks, counted.into(), stored.into());

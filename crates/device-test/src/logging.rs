@@ -188,14 +188,12 @@ impl<D: BlockDevice, W: Write + Seek + Send + 'static> BlockDevice for LoggingDe
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-    use std::sync::atomic::Ordering::Relaxed;
-
     use f2fs_device::MemoryDevice;
+    use f2fs_sync::PlainArc;
+    use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use super::*;
     use crate::{CrashLog, FaultDevice, FaultRule, Random};
-    use f2fs_sync::PlainArc;
 
     #[test]
     fn a_log_replayed_is_the_device() {

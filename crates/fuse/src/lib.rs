@@ -69,6 +69,18 @@ pub enum MountError {
     Volume(#[from] FsError),
 }
 
+impl MountError {
+    /// Whether it is this process that may not mount, or this machine that cannot, whatever is mounted where.
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            MountError::Device(_) | MountError::NoFusermount => true,
+            MountError::Refused(error) => error.kind() == io::ErrorKind::PermissionDenied,
+            MountError::Volume(_) => false,
+        }
+    }
+}
+
 /// A mounted file system, which is served by [`serve`](Self::serve). Dropping it unmounts.
 #[derive(Debug)]
 pub struct Mount {
@@ -197,7 +209,8 @@ impl Unmounter {
         Ok(())
     }
 
-    /// Takes the mount off its directory, if nobody did that before. Programs that use it are served on, and it ends with the last of them.
+    /// Takes the mount off its directory, if nobody did that before. Programs that use it are served on, and it ends with
+    /// the last of them.
     ///
     /// # Errors
     /// `EBUSY` while something else is mounted on top of it.

@@ -23,9 +23,7 @@ fn file_system() -> FileSystem {
 fn unless_forbidden<T>(test: &str, mounted: Result<T, MountError>) -> Option<T> {
     match mounted {
         Ok(mounted) => return Some(mounted),
-        Err(MountError::Device(_) | MountError::NoFusermount) => {}
-        Err(MountError::Refused(error)) if error.kind() == ErrorKind::PermissionDenied => {}
-        Err(error) => panic!("{error}"),
+        Err(error) => assert!(error.is_forbidden(), "{error}"),
     }
     eprintln!("NOT RUN: {test}: needs root, who may mount, and /dev/fuse");
     None

@@ -14,7 +14,7 @@ use std::time::Duration;
 use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, Options};
-use f2fs_fuse::{Mount, MountError, MountOptions};
+use f2fs_fuse::{Mount, MountOptions};
 use f2fs_volume::StopCause;
 
 const EIO: Option<i32> = Some(5);
@@ -32,12 +32,7 @@ fn mounted<T>(test: &str, work: impl FnOnce(&Path, &FaultDevice) -> T) -> Option
     let mount = match Mount::new(&fs, dir.path(), options) {
         Ok(mount) => mount,
         Err(error) => {
-            let may_not = match &error {
-                MountError::Device(_) | MountError::NoFusermount => true,
-                MountError::Refused(error) => error.kind() == ErrorKind::PermissionDenied,
-                _ => false,
-            };
-            assert!(may_not, "{error}");
+            assert!(error.is_forbidden(), "{error}");
             eprintln!("NOT RUN: {test}: needs root, who may mount, and /dev/fuse: {error}");
             return None;
         }

@@ -87,9 +87,8 @@ pub(super) fn begin(
     let Some(best) = candidates.into_iter().min_by_key(|candidate| candidate.doubt(on_zones)) else {
         return Ok(Beginning::new(device));
     };
-    let wrong = BlockAddr(1 - best.copy);
-    let mut actions =
-        vec![format!("superblock {}: is written anew, as superblock {} says", wrong.0 + 1, best.copy + 1)];
+    let (wrong, right) = (2 - best.copy, best.copy + 1);
+    let mut actions = vec![format!("superblock {wrong}: is written anew, as superblock {right} says")];
     if !best.report.needs_repair() && best.report.complete {
         repair.witnesses = witnesses(&best.overlay)?;
         repair.changes = best.overlay.changes()?;

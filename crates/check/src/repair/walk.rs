@@ -137,11 +137,11 @@ impl<'w> Walk<'w> {
             let node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
             let is_owner = match self.tables.owner(self.overlay, addr)? {
                 Some((owner, ..)) if owner == nid => true,
-                // Another summary stands here: the one that it names is elsewhere.
-                Some((owner, _, true)) if !self.tables.is_unknown(nid) || self.is_at(owner, addr) => false,
-                Some((.., false)) => false,
+                // Another summary stands here, unless the node that it names is there.
+                Some(_) if !self.tables.is_unknown(nid) => false,
+                Some((owner, _, true)) if self.is_at(owner, addr) => false,
                 // The summary was lost. The SIT speaks for what the footer says.
-                Some(_) | None => self.tables.is_valid(addr) && self.tables.in_node_segment(addr) == Some(true),
+                _ => self.tables.is_valid(addr) && self.tables.in_node_segment(addr) == Some(true),
             };
             if node.ino() == ino && is_owner {
                 found.push((addr, node, false));

@@ -20,8 +20,8 @@ fn lose(image: &Image, addr: BlockAddr) {
     image.edit(addr, |block| block.fill(0));
 }
 
-/// A segment whose summary lies in its own block, with a node of each kind.
-fn has_own_summary(image: &Image, addr: BlockAddr) -> Option<BlockAddr> {
+/// The block of the summary of a block's segment; `None` for a log, whose summary is in the pack.
+fn own_summary(image: &Image, addr: BlockAddr) -> Option<BlockAddr> {
     let segment = image.geometry.locate(addr).unwrap().0;
     let logs: Vec<SegmentNo> = LogType::ALL.into_iter().map(|log| image.pack().log(log).0).collect();
     (!logs.contains(&segment)).then(|| image.geometry.summary_block(segment))
@@ -81,12 +81,11 @@ fn a_node_is_put_together_again_without_its_summary() {
     let ino = whole.find("large").ino;
     let before = tree(whole, ino);
     let [one, _, three, ..] = whole.node(ino).inode().i_nid.map(Nid::from);
-    let mut tried = 0;
     for nid in [ino, one, three] {
         let image = whole.copy();
         let addr = image.addr(nid);
         let (summary, index) = image.summary_of(addr);
-        match has_own_summary(&image, addr) {
+        match own_summary(&image, addr) {
             Some(own) => lose(&image, own),
             None => image.edit_summary(summary, |summary| summary.entries[index].nid = 0.into()),
         }
@@ -94,9 +93,7 @@ fn a_node_is_put_together_again_without_its_summary() {
         let actions = repaired(&image);
         assert_eq!(image.find("large").ino, ino, "{nid}: {actions:?}");
         assert!(tree(&image, ino) == before, "{nid}: {actions:?}");
-        tried += 1;
     }
-    assert_eq!(tried, 3);
 }
 
 /// The summary names other nodes, which are elsewhere.

@@ -237,7 +237,7 @@ impl<'a> Outward<'a> {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(host(&self.shown(&below()))(error.into())),
         }
-        Ok(Directory::below(parent, &made, name, (inode, stat), &self.holds))
+        Ok(Directory::entered(parent, &made, name, (inode, stat), &self.holds))
     }
 
     fn finish(&self, node: &Node<Directory>) -> Result<Vec<CopyError>, CopyError> {

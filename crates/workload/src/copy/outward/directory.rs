@@ -46,7 +46,7 @@ impl Directory {
     }
 
     /// One in `parent`, made in `made`.
-    pub(super) fn below(
+    pub(super) fn entered(
         parent: &Node<Directory>,
         made: &OwnedFd,
         name: &[u8],
@@ -84,4 +84,52 @@ fn path<'a>(upwards: impl Iterator<Item = &'a Node<Directory>>) -> Vec<u8> {
     let mut names: Vec<&[u8]> = upwards.map(|node| &*node.what.name).filter(|name| !name.is_empty()).collect();
     names.reverse();
     names.join(&b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use f2fs::{FileSystem, Options};
+    use f2fs_device::MemoryDevice;
+    use rustix::fs::Mode;
+
+    use super::*;
+
+    /// A tree of the host, of which the top is put elsewhere: what lies below a directory that is held is still found.
+    #[test]
+    fn directories_are_found_from_the_nearest_one_that_is_held() {
+        let device = Arc::new(MemoryDevice::new(16 * 1024));
+        f2fs::volume::format::format(&*device, &Default::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let root = || (fs.inode_at(Path::new("/")).unwrap(), fs.symlink_metadata("/").unwrap());
+        let place = tempfile::tempdir().unwrap();
+        let (here, holds) = (Below::new(place.path()).unwrap(), Holds::default());
+        let (inode, stat) = root();
+        let mut node = Arc::new(Node { parent: None, what: Directory::top(inode, stat) });
+        let mut all = vec![Arc::clone(&node)];
+        for _ in 0..2 * EVERY + 5 {
+            let made = node.open(&here, OFlags::PATH).unwrap();
+            rustix::fs::mkdirat(&made, "d", Mode::from_raw_mode(0o700)).unwrap();
+            let what = Directory::entered(&node, &made, b"d", root(), &holds);
+            node = Arc::new(Node { parent: Some(node), what });
+            all.push(Arc::clone(&node));
+        }
+        let elsewhere = tempfile::tempdir().unwrap();
+        let elsewhere = Below::new(elsewhere.path()).unwrap();
+        for (depth, node) in all.iter().enumerate() {
+            assert!(node.open(&here, OFlags::PATH).is_ok(), "{depth}");
+            assert_eq!(node.open(&elsewhere, OFlags::PATH).is_ok(), depth == 0 || depth >= EVERY, "{depth}");
+        }
+        assert_eq!(node.below().len(), 2 * (2 * EVERY + 5) - 1);
+    }
+
+    #[test]
+    fn no_more_are_held_than_a_program_may_have_open() {
+        let holds = Holds::default();
+        let all: Vec<_> = std::iter::from_fn(|| holds.take()).take(10_000).collect();
+        assert_eq!(all.len(), Holds::MOST);
+        drop(all);
+        assert!(holds.take().is_some());
+    }
 }
