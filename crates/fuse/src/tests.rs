@@ -92,10 +92,16 @@ fn any_number_of_threads_is_taken() {
     let options = MountOptions { threads: usize::MAX, ..MountOptions::default() };
     let mount = Mount::new(&file_system(), dir.path(), options);
     let Some(mount) = unless_forbidden("any_number_of_threads_is_taken", mount) else { return };
-    let (served, ()) = served(mount, |unmounter| {
-        fs::write(dir.path().join("file"), b"there").unwrap();
+    // Until it is ready, the server itself uses the mount.
+    let (unmounter, file) = (mount.unmounter(), dir.path().join("file"));
+    let (is_ready, ready) = channel();
+    let user = thread::spawn(move || {
+        ready.recv_timeout(Duration::from_secs(60)).expect("the server becomes ready");
+        fs::write(file, b"there").unwrap();
         unmounter.unmount().unwrap();
     });
+    let served = mount.serve_with(|| is_ready.send(()).map_err(io::Error::other));
+    user.join().unwrap();
     served.unwrap();
     assert!(!is_mounted(dir.path()));
 }
