@@ -190,7 +190,7 @@ impl Unmounter {
     ///
     /// # Errors
     /// `EBUSY` while programs use the mount, also if it was taken off its directory before, or while something else is
-    /// mounted on top of it.
+    /// mounted on top of it; and until it is [ready](Mount::serve_with), as the server asks itself something then.
     pub fn unmount(&self) -> io::Result<()> {
         self.place.unmount(false)
     }
