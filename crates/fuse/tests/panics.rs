@@ -38,12 +38,14 @@ fn mounted<T>(test: &str, work: impl FnOnce(&Path, &FaultDevice) -> T) -> Option
         }
     };
     let unmounter = mount.unmounter();
-    let (ended, end) = channel();
+    let ((is_ready, ready), (ended, end)) = (channel(), channel());
     let server = thread::spawn(move || {
-        let served = mount.serve();
+        let served = mount.serve_with(|| is_ready.send(()).map_err(std::io::Error::other));
         let _ = ended.send(());
         served
     });
+    // Until then the server itself uses the mount.
+    ready.recv_timeout(Duration::from_secs(60)).expect("the server becomes ready");
     let done = work(dir.path(), &device);
     device.disarm();
     unmounter.unmount().unwrap();
