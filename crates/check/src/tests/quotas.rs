@@ -40,22 +40,30 @@ fn a_quota_file_without_its_blocks_is_a_finding_and_fsck_counts_again() {
     }
 }
 
-/// A bit of each word of the tree, and of the identifier in front of the numbers.
+/// A bit of each word of the tree, and the numbers that it leads to.
 #[test]
 fn bits_of_the_tree() {
     let whole = image::fresh(100 << 20, &["-O", "extra_attr,project_quota,quota"]);
     let all = blocks(&whole);
-    let mut tried = 0;
+    let mut said = String::new();
     for (index, addr) in all.iter().enumerate() {
         let content = whole.block(*addr);
-        // The head is the first KiB, the numbers the last one that is in use.
+        // The head is the first KiB of the file, the numbers are in the sixth.
         let end = if index == 0 { 4096 } else { 1024 };
         for at in (if index == 0 { 1024 } else { 0 }..end).filter(|at| content[*at] != 0) {
             let image = whole.copy();
             image.edit(*addr, |block| block[at] ^= 0x40);
-            assert!(image.check().has(FindingKind::QuotaFile), "byte {at} of block {index}");
-            tried += 1;
+            let report = image.check();
+            assert!(report.has(FindingKind::QuotaFile), "byte {at} of block {index}");
+            said += &report.to_string();
         }
     }
-    assert!(tried >= 4, "{tried}");
+    // Upwards all of it leads out of the file.
+    assert_eq!(said.matches("the tree leads to block").count(), 4, "{said}");
+    // The block of the numbers is there, and has those of nobody.
+    let image = whole.copy();
+    image.edit(all[1], |block| block[1024..].fill(0));
+    let report = image.check();
+    assert!(report.to_string().contains("no numbers where the tree leads for identifier"), "{report}");
+    assert!(!image.fsck().is_clean());
 }

@@ -13,11 +13,12 @@ use crate::{CheckOptions, FindingKind};
 type Change = fn(&mut SuperBlock);
 
 /// Numbers that a flipped bit changes and leaves possible.
-const LIES: [(&str, Change); 10] = [
+const LIES: [(&str, Change); 11] = [
     ("extra_attr", |sb| flip(sb, Features::EXTRA_ATTR)),
     ("inode_checksum", |sb| flip(sb, Features::INODE_CHECKSUM)),
     ("flexible_inline_xattr", |sb| flip(sb, Features::FLEXIBLE_INLINE_XATTR)),
     ("encrypt", |sb| flip(sb, Features::ENCRYPT)),
+    ("blkzoned", |sb| flip(sb, Features::BLKZONED)),
     ("casefold", |sb| flip(sb, Features::CASEFOLD)),
     ("compression", |sb| flip(sb, Features::COMPRESSION)),
     ("readonly", |sb| flip(sb, Features::READONLY)),
@@ -86,4 +87,24 @@ fn features_that_are_not_repaired() {
     let repair = planned(&image);
     assert_eq!(repair.blocks().collect::<Vec<_>>(), [0]);
     assert!(repair.before.has(FindingKind::SuperblockCopy) && repair.after.is_clean());
+}
+
+/// A main area that is larger than the device, in all numbers of the first copy that say so.
+#[test]
+fn the_copy_that_fits_the_device_is_taken() {
+    let whole = populated();
+    let image = whole.copy();
+    image.edit_superblock(0, |sb| {
+        let more = |number: u32| (number + 64).into();
+        sb.segment_count = more(sb.segment_count.get());
+        sb.segment_count_main = more(sb.segment_count_main.get());
+        sb.section_count = more(sb.section_count.get());
+        sb.block_count = (sb.block_count.get() + 64 * 512).into();
+    });
+    let report = image.check();
+    assert!(report.complete && report.has(FindingKind::Superblock), "{report}");
+    let repair = planned(&image);
+    assert_eq!(repair.blocks().collect::<Vec<_>>(), [0], "{:?}", repair.actions);
+    repair.apply(&image.device).unwrap();
+    assert!(copies(&image) == copies(whole) && image.fsck().is_clean());
 }
