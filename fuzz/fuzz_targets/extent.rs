@@ -6,6 +6,7 @@
 mod common;
 
 use common::Source;
+use f2fs_fuzz::seeds;
 
 /// Choices out of the fuzzer's bytes; zero when they are used up.
 struct Bytes<'a>(&'a [u8]);
@@ -22,7 +23,7 @@ impl Source for Bytes<'_> {
     }
 }
 
-libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("extent"), |data: &[u8]| {
+libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin(&[seeds::steps]), |data: &[u8]| {
     let Some((&selector, data)) = data.split_first() else { return };
     // A step takes some six bytes.
     let steps = data.len() / 6;

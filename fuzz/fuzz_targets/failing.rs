@@ -1,9 +1,9 @@
 //! A damaged volume on a device that fails: it is read, checked, and changed.
 #![no_main]
 
-use f2fs_fuzz::{Input, harness};
+use f2fs_fuzz::{Input, harness, seeds};
 
-libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("failing"), |data: &[u8]| {
+libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin(&[seeds::damages, seeds::failures]), |data: &[u8]| {
     if let Some(input) = Input::decode(data) {
         let base = input.usual();
         let (faults, choices) = input.faults();

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 
+use f2fs_fuzz::seeds;
 use f2fs_journal::{Create, Entry, Error, Journal, Recovered, RegionMedium, Uuid};
 use f2fs_pmem::{MemoryRegion, PersistentRegion};
 
@@ -172,7 +173,7 @@ fn damage(image: &mut [u8], choices: &mut Choices<'_>) -> Done {
     Done { forged, spared }
 }
 
-libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("journal"), |data: &[u8]| {
+libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin(&[seeds::steps]), |data: &[u8]| {
     let mut choices = Choices(data);
     let mut model = Model::default();
     let medium = RegionMedium::new(MemoryRegion::new(BYTES).expect("there is memory"));

@@ -17,6 +17,7 @@ use f2fs_format::summary::{SummaryBlock, compact};
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::xattr::{SetMode, XattrBuffer};
 use f2fs_format::{BlockAddr, Geometry, Nid, RawBlock, inode};
+use f2fs_fuzz::seeds;
 
 /// The geometry of a volume of 64 MiB.
 static GEOMETRY: LazyLock<Geometry> = LazyLock::new(|| {
@@ -42,7 +43,7 @@ fn change_dentries(mut view: DentryViewMut<'_>, slot: usize) {
     let _ = view.make_empty(Nid(4), Nid(3));
 }
 
-libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("parsers"), |data: &[u8]| {
+libfuzzer_sys::fuzz_target!(init: seeds::write(&[seeds::blocks]), |data: &[u8]| {
     let Some((&selector, data)) = data.split_first() else { return };
     let mut block: RawBlock = [0; 4096];
     let len = data.len().min(4096);

@@ -4,4 +4,6 @@
 #[path = "../../crates/device/tests/zone_model/mod.rs"]
 mod zone_model;
 
-libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("zones"), |data: &[u8]| zone_model::run(data));
+use f2fs_fuzz::seeds;
+
+libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin(&[seeds::steps]), |data: &[u8]| zone_model::run(data));

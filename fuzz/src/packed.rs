@@ -12,6 +12,7 @@ use miniz_oxide::inflate::decompress_to_vec;
 use crate::harness::{Base, Structures};
 use f2fs_device_test::SparseDevice;
 use f2fs_files::{FileSystem, Options};
+use f2fs_format::RawBlock;
 
 /// Bytes of a block.
 const BLOCK: usize = 4096;
@@ -64,12 +65,29 @@ pub fn pack(device: &SparseDevice, blocks: u64) -> Vec<u8> {
 /// If it is none.
 pub fn unpack(packed: &[u8]) -> SparseDevice {
     let bytes = decompress_to_vec(packed).expect("a packed volume");
-    let (blocks, bytes) = bytes.split_at(8);
-    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    let device = SparseDevice::new(number(blocks));
-    for entry in bytes.chunks(8 + BLOCK) {
-        let (block, bytes) = entry.split_at(8);
-        device.put(number(block), bytes.try_into().expect("a whole block"));
+    let device = SparseDevice::new(number(&bytes[..8]));
+    for (at, block) in blocks_of(&bytes) {
+        device.put(at, &block);
     }
     device.frozen()
+}
+
+/// The blocks of a volume that was packed, and their numbers.
+///
+/// # Panics
+/// If it is none.
+pub fn blocks(packed: &[u8]) -> impl Iterator<Item = (u64, RawBlock)> {
+    let bytes = decompress_to_vec(packed).expect("a packed volume");
+    blocks_of(&bytes).collect::<Vec<_>>().into_iter()
+}
+
+fn blocks_of(bytes: &[u8]) -> impl Iterator<Item = (u64, RawBlock)> {
+    bytes[8..].chunks(8 + BLOCK).map(|entry| {
+        let (at, block) = entry.split_at(8);
+        (number(at), block.try_into().expect("a whole block"))
+    })
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
 }

@@ -6,40 +6,38 @@ use std::{env, fs, io};
 
 use f2fs_device_test::Random;
 
-use crate::Input;
 use crate::harness::{Change, Damage, KINDS, Kind, Patch};
+use crate::{Input, packed};
 
-/// Blocks that the parsers begin with.
-const BLOCKS: usize = 200;
+/// Of so many blocks of a packed volume, one is a seed of the parsers.
+const EVERY: usize = 4;
 
-/// Writes the seeds of a target into the directory of inputs that the program was given, if it was given one.
+/// Writes the seeds of a target into a directory of inputs.
+pub type Seeds = fn(&Path) -> io::Result<()>;
+
+/// Writes seeds into the directory of inputs that the program was given, if it was given one.
 ///
 /// # Panics
 /// If they cannot be written.
-pub fn write(target: &str) {
+pub fn write(all: &[Seeds]) {
     let given = env::args_os().skip(1).map(PathBuf::from).find(|word| word.is_dir());
     let Some(corpus) = given else { return };
-    let written = match target {
-        "parsers" => blocks(&corpus),
-        "extent" | "zones" | "journal" => steps(&corpus),
-        _ => damages(&corpus),
-    };
-    let written = written.and_then(|()| match target {
-        "two_threads" => meetings(&corpus),
-        "failing" => failures(&corpus),
-        "command" => borders(&corpus),
-        "roll_forward" => taken(&corpus),
-        _ => Ok(()),
-    });
-    written.expect("the corpus can be written to");
+    for seeds in all {
+        seeds(&corpus).expect("the corpus can be written to");
+    }
 }
 
-fn blocks(corpus: &Path) -> io::Result<()> {
-    let input = Input { base: 1, ..Input::default() };
-    let device = input.usual().device();
-    for at in device.used().into_iter().take(BLOCKS) {
-        for selector in [0, 1, 2, 3, 5, 6, 7] {
-            fs::write(corpus.join(format!("block-{at}-{selector}")), [&[selector], &device.block(at)[..]].concat())?;
+/// Blocks of volumes that other programs made, as each structure that fills one.
+///
+/// # Errors
+/// If they cannot be written.
+pub fn blocks(corpus: &Path) -> io::Result<()> {
+    for (volume, packed) in packed::CLOSED.iter().chain(&packed::SYNCED).enumerate() {
+        for (at, block) in packed::blocks(packed).step_by(EVERY) {
+            for selector in [0, 1, 2, 3, 5, 6, 7] {
+                let name = format!("block-{volume}-{at}-{selector}");
+                fs::write(corpus.join(name), [&[selector], &block[..]].concat())?;
+            }
         }
     }
     Ok(())
@@ -49,7 +47,11 @@ fn mix(number: u64) -> u64 {
     Random::new(number).next()
 }
 
-fn damages(corpus: &Path) -> io::Result<()> {
+/// Sound volumes, damaged bytes, and each field of every structure damaged once.
+///
+/// # Errors
+/// If they cannot be written.
+pub fn damages(corpus: &Path) -> io::Result<()> {
     let save = |name: String, input: &Input| fs::write(corpus.join(name), input.encode());
     let choices = |seed: u64| (0..40).map(|at| mix(seed * 64 + at) as u8).collect::<Vec<u8>>();
     // Sound volumes, which have to stay so.
@@ -87,7 +89,10 @@ fn damages(corpus: &Path) -> io::Result<()> {
 
 /// Two threads that make, use and remove the same names of a sound volume at once, and wait for each other all the
 /// time.
-fn meetings(corpus: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// If they cannot be written.
+pub fn meetings(corpus: &Path) -> io::Result<()> {
     // Files and directories come, get other names, and go. From 128 on a name is a new one.
     const WHAT: [u8; 10] = [0, 20, 128 + 2 + 16, 128 + 2 + 16, 1, 128 + 3 + 16, 7, 128 + 6 + 16, 6, 2];
     for number in 0..96_u64 {
@@ -103,7 +108,10 @@ fn meetings(corpus: &Path) -> io::Result<()> {
 }
 
 /// Each field of inodes has all numbers at borders, each in another inode; then the inodes are shown.
-fn borders(corpus: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// If they cannot be written.
+pub fn borders(corpus: &Path) -> io::Result<()> {
     for kind in [Kind::Inode, Kind::Extra] {
         for field in 0..kind.fields().len() {
             // The listing of all, and `stat` in both forms.
@@ -123,7 +131,10 @@ fn borders(corpus: &Path) -> io::Result<()> {
 
 /// Nodes of the chain with what others have: the numbers of other nodes, of the chain and of the checkpoint, and their
 /// blocks.
-fn taken(corpus: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// If they cannot be written.
+pub fn taken(corpus: &Path) -> io::Result<()> {
     for number in 0..160_u32 {
         let mixed = mix(number.into());
         // The last three fields.
@@ -138,7 +149,10 @@ fn taken(corpus: &Path) -> io::Result<()> {
 }
 
 /// Sound volumes on devices that fail and say so: at each of the first requests of a kind, once and for good.
-fn failures(corpus: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// If they cannot be written.
+pub fn failures(corpus: &Path) -> io::Result<()> {
     for number in 0..120_u64 {
         // Writes, flushes, and both: an error, a torn or a short transfer.
         let (on, what) = ([1, 3, 4][number as usize % 3], [6, 0, 1][number as usize / 3 % 3]);
@@ -151,7 +165,11 @@ fn failures(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn steps(corpus: &Path) -> io::Result<()> {
+/// Steps of every kind, for the targets that play beside a model.
+///
+/// # Errors
+/// If they cannot be written.
+pub fn steps(corpus: &Path) -> io::Result<()> {
     for number in 0..64u32 {
         // The selector, and then choices that reach every kind of step, from few and from many.
         let choices =

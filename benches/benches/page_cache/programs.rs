@@ -9,11 +9,13 @@ use crate::{Clock, Goal, Measure, Place, Result, Row, Side};
 /// The command `f2fs` of this build, which is made if it is missing or old.
 fn f2fs() -> Result<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    output(Command::new(cargo).args(["build", "--release", "--package", "f2fs-cli"]))?;
-    // A bench lies in target/release/deps.
-    let bench = std::env::current_exe()?;
-    let release = bench.ancestors().nth(2).ok_or("the bench lies nowhere")?;
-    Ok(release.join("f2fs"))
+    let words = ["build", "--release", "--package", "f2fs-cli", "--bin", "f2fs", "--message-format"];
+    let built = output(Command::new(cargo).args(words).arg("json-render-diagnostics"))?;
+    // Cargo knows where it put the program; beside this bench may be an older one.
+    let messages = built.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let mut programs = messages.filter(|message| message["target"]["name"] == "f2fs");
+    let program = programs.find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    Ok(program.ok_or("cargo has built no program f2fs")?)
 }
 
 /// An image file for a program, twice as large as the tree, without holes, and how much the tree holds in MB.

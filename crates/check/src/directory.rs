@@ -71,6 +71,13 @@ impl<'v, 's, 'a> Entries<'v, 's, 'a> {
         let fault = |kind, what, found| {
             self.report(kind, block, entry.slot, entry.name, Problem::Fault { what, found });
         };
+        if self.view.role == Role::Orphan {
+            // It was empty when it was unlinked, and may have been cut since.
+            if entry.is_dot() {
+                return self.dot(block, entry);
+            }
+            return fault(FindingKind::Dentry, "an entry in a directory that was unlinked; ino", entry.ino.0.into());
+        }
         if let Some(free) = (entry.slot..entry.slot + entry.slots()).find(|slot| !entries.is_used(*slot)) {
             fault(FindingKind::Dentry, "the name runs over a slot that is not marked", free as u64);
         }

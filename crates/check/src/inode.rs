@@ -204,7 +204,9 @@ fn declare(view: &InodeView<'_, '_>) {
     let i_links = view.inode().i_links.get();
     match view.role {
         Role::Orphan if i_links != 0 => view.fault(FindingKind::Links, "an orphan with links", i_links),
-        Role::Quota { .. } => {}
+        Role::Quota { .. } => {
+            view.subject.findings.expect(FindingKind::Links, &view.place, "i_links", 1, i_links.into());
+        }
         _ => view.subject.declare_links(view.ino, i_links),
     }
 }
@@ -301,11 +303,9 @@ fn check_directory(view: &InodeView<'_, '_>, xattr_nodes: u64) -> Result<Vec<Tas
     if view.has_inline(inline::DENTRY) {
         check_inline_area(view);
         check_blocks(view, xattr_nodes);
-        if !is_orphan {
-            entries.add_inline(view.inode().inline_data(view.subject.features));
-        }
+        entries.add_inline(view.inode().inline_data(view.subject.features));
     } else {
-        let mut walk = TreeWalk::new(view, !is_orphan);
+        let mut walk = TreeWalk::new(view, true);
         walk.walk(view.node, view.subject.nat.get(view.ino).version)?;
         check_blocks(view, xattr_nodes + walk.blocks);
         if let Some(len) = walk.broken_extent() {

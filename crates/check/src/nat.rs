@@ -92,6 +92,11 @@ impl NatTable {
             let addr = BlockAddr::from(entry.block_addr);
             let fits = addr.is_null() || geometry.in_main(addr);
             findings.require(fits, kind, &place, "address outside the main area", addr.0.into());
+            // fsck.f2fs judges the table by itself, too.
+            let below = self.get(*nid);
+            let (has_inode, addr) = (below.ino.get() != 0, below.block_addr.get());
+            let what = "below the entry of the journal one without an inode, at block";
+            findings.require(twice || addr == 0 || has_inode, FindingKind::NatEntry, &place, what, addr.into());
             self.set(*nid, *entry);
         }
     }

@@ -59,6 +59,12 @@ impl Reader<'_, '_> {
     }
 }
 
+/// The bytes of a quota file as the head in its first block says; `None` if there is no head that is known.
+pub(super) fn length(first: &[u8]) -> Option<u64> {
+    let is_known = MAGIC.contains(&word(first, 0)) && word(first, 4) == VERSION;
+    is_known.then(|| u64::from(word(first, COUNT_AT)) * BLOCK as u64)
+}
+
 /// What is wrong, and the number that is.
 type Fault = (&'static str, u32);
 

@@ -21,7 +21,7 @@ use super::sparse::SparseBits;
 const MOST_AHEAD: usize = 256;
 
 /// Whether the footer says that the block was written after this checkpoint (`is_recoverable_dnode`).
-fn is_recoverable(pack: &Pack, node: &NodeBlock) -> bool {
+pub(super) fn is_recoverable(pack: &Pack, node: &NodeBlock) -> bool {
     let (version, found) = (pack.header().checkpoint_ver.get(), node.footer.cp_ver.get());
     if pack.has(flags::NOCRC_RECOVERY) {
         return version << 32 == found << 32;
@@ -30,7 +30,7 @@ fn is_recoverable(pack: &Pack, node: &NodeBlock) -> bool {
 }
 
 /// Where the chain begins, if there may be one: where the warm-node log goes on.
-fn start(pack: &Pack, geometry: &Geometry) -> Option<BlockAddr> {
+pub(super) fn start(pack: &Pack, geometry: &Geometry) -> Option<BlockAddr> {
     // A read-only volume has no such log, and the pack's fields of it were not checked.
     if pack.has(flags::UMOUNT) || !geometry.has_log(LogType::WarmNode) {
         return None;

@@ -13,6 +13,8 @@
 //!
 //! - The identity of a node is decided by the NAT, its footer and the summary of its block, two against one. A node
 //!   whose NAT entry leads nowhere is looked for by its footer.
+//! - Where the NAT leads to an older copy of a node, and the SIT, a summary and a footer to a newer one, that one is the
+//!   node.
 //! - A block that two slots refer to belongs to the one that its summary names; the other one becomes a hole.
 //! - An inode's fields follow from its nodes and entries; a directory entry's from the inode, which keeps its first
 //!   name.
@@ -22,9 +24,13 @@
 //! - A slot whose block is another's gets the one whose summary names it. A node whose block was lost, though NAT and
 //!   summary say that it was there, begins anew with all that summaries and footers say was in it: a file keeps its
 //!   content, to whole blocks.
+//! - No data are valid among nodes. Where the SIT was lost, such a slot gets the one block whose summary names it, too.
 //! - Nodes are looked for in segments of which the SIT knows nothing, too, if their summaries say that they have some.
 //! - Where the NAT knows nothing of a node, or something that cannot be, footer and summary decide; where the summary was
 //!   lost as well, the footer and the SIT. An inode that is found so and that no entry names gets its first name back.
+//! - A name leads to the inode that was made with it, if that has a name too few, and its entry leads to nothing, or to
+//!   one that was made with another name and has one too many: a bit of the number was flipped.
+//! - A block that holds a copy of another node, which is whole in its own place, is lost to its own node.
 //! - Of two superblocks that differ the one wins with which less is wrong. Where nothing else is, the other one is all
 //!   that is written.
 //! - A checkpoint of which only the first block is lost wins over the older one that is in force, if the volume is
@@ -35,10 +41,14 @@
 //! places that Linux refuses. A log that does not stand at its zone's write pointer moves, and blocks behind a write
 //! pointer are lost. The new blocks are durable before the tables name them.
 //!
-//! Quotas are not counted: the checkpoint says that `fsck.f2fs` is to do so, and Linux does not use them before.
+//! Quotas are not counted: the checkpoint says that `fsck.f2fs` is to do so, and Linux does not use them before. A block
+//! that a quota file lost is there again, without numbers: `fsck.f2fs` needs one to write them to.
 //!
-//! A volume that was not closed is repaired at its last checkpoint: open it for writing first if it can be opened, so
-//! that files that were synced after the checkpoint are rolled forward.
+//! A volume that was not closed is repaired at its last checkpoint. Where the counts of that are right, as when bits
+//! of the SIT, the NAT or an inode were flipped, only what is wrong is written again, in its place: the checkpoint
+//! stays, and the files that were synced after it come back when the volume is opened
+//! ([`keeps_synced`](Repair::keeps_synced)). Where more has to be done, the repair ends with a checkpoint of its own,
+//! and gives them up ([`gives_up_synced`](Repair::gives_up_synced)).
 //!
 //! # Bounds
 //!
@@ -46,13 +56,18 @@
 #![doc = ""]
 #![doc = include_str!("repair/corpus.md")]
 
+mod astray;
 mod backup;
 mod beginning;
+mod beside;
 mod directory;
 mod entries;
 mod found_nodes;
 mod grow;
+mod in_place;
 mod inode;
+mod journals;
+mod keep;
 mod kind;
 mod layout;
 mod lost;
@@ -62,15 +77,21 @@ mod make;
 mod nodes;
 mod overlay;
 mod owners;
+mod passes;
+mod quota_files;
 mod rebuild;
 mod search;
 mod state;
 mod superblocks;
+mod synced;
 mod tables;
+mod versions;
 mod walk;
 mod zoned;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
 
 use f2fs_device::{AlreadyOpen, BlockDevice, Claim, DeviceError, ZoneChange};
 use f2fs_format::feature::Features;
@@ -83,6 +104,7 @@ use super::report::Collector;
 use super::source::Source;
 use super::{CheckError, CheckOptions, CheckReport, judge, pack, recovery, superblock};
 use overlay::Overlay;
+use passes::Mended;
 
 /// Passes over a volume at most: each pass settles the conflicts that the one before it met.
 const MAX_PASSES: usize = 16;
@@ -144,7 +166,11 @@ pub struct Repair {
     /// Blocks that change when the volume is written to: the first of both checkpoint packs, and that where the next
     /// chain of synced nodes begins.
     witnesses: Vec<u64>,
+    /// The blocks of the checkpoint packs.
+    packs: Range<u64>,
     brings_back_checkpoint: bool,
+    gives_up_synced: bool,
+    keeps_synced: bool,
     /// Keeps others from opening the device, until the repair has been applied.
     claim: Mutex<Option<Claim>>,
 }
@@ -169,7 +195,35 @@ impl Repair {
         self.brings_back_checkpoint
     }
 
+    /// Whether something was synced after the checkpoint that it begins at, which its own checkpoint has nothing of.
+    #[must_use]
+    pub fn gives_up_synced(&self) -> bool {
+        self.gives_up_synced
+    }
+
+    /// Whether something was synced after the checkpoint, and all that is wrong is mended behind its back: the checkpoint
+    /// stays, and the next opening for writing brings back what was synced after it. [`preview`](Self::preview) shows
+    /// that it can.
+    #[must_use]
+    pub fn keeps_synced(&self) -> bool {
+        self.keeps_synced
+    }
+
+    /// The device as it will be, for reading: the blocks that change are in front of it, in memory. The repair has
+    /// claimed the device itself; this can be opened meanwhile. Zones are shown as they are.
+    #[must_use]
+    pub fn preview(&self, device: &PlainArc<dyn BlockDevice>) -> PlainArc<dyn BlockDevice> {
+        let overlay = Overlay::new(device.clone());
+        for (block, bytes) in self.changes.iter().chain(&self.moved) {
+            overlay.put(BlockAddr(*block as u32), bytes);
+        }
+        PlainArc::new(overlay)
+    }
+
     /// Writes the changed blocks, and flushes. Write the backup first. Afterwards others may open the device.
+    ///
+    /// What a checkpoint names is on the device before the checkpoint is: a cut in the middle leaves the one that was in
+    /// force, and the next repair begins at that one again.
     ///
     /// # Errors
     /// [`RepairError::AlreadyOpen`] for a copy of the device that it was planned for, if somebody has that open. Those
@@ -184,17 +238,17 @@ impl Repair {
         for (zone, change) in &self.zones {
             device.change_zone(*zone, *change)?;
         }
-        if !self.moved.is_empty() {
-            for (block, bytes) in &self.moved {
+        let (packs, others): (Vec<_>, Vec<_>) = self.changes.iter().partition(|(block, _)| self.packs.contains(block));
+        for blocks in [self.moved.iter().collect(), others, packs] {
+            if blocks.is_empty() {
+                continue;
+            }
+            for (block, bytes) in blocks {
                 device.write_slice(*block, &bytes[..])?;
             }
-            // The tables name them.
             device.flush()?;
         }
-        for (block, bytes) in &self.changes {
-            device.write_slice(*block, &bytes[..])?;
-        }
-        Ok(device.flush()?)
+        Ok(())
     }
 }
 
@@ -257,7 +311,10 @@ fn plan_with(
         moved: Vec::new(),
         zones: BTreeMap::new(),
         witnesses: Vec::new(),
+        packs: 0..0,
         brings_back_checkpoint: false,
+        gives_up_synced: false,
+        keeps_synced: false,
         claim: Mutex::new(Some(claim)),
     };
     let is_sound = !repair.before.needs_repair() && repair.before.complete;
@@ -276,41 +333,32 @@ fn plan_with(
     if !repair.changes.is_empty() {
         return Ok(repair);
     }
-    let mut state = state::State::default();
-    for pass in 1..=MAX_PASSES {
-        let overlay = Overlay::new_on(&beginning.overlay);
-        state.begin_pass();
-        beginning.actions.iter().for_each(|action| state.act(|| action.clone()));
-        let conflicts = state.conflicts();
-        let mut tables = tables::Tables::load(&overlay, &mut state)?;
-        walk::walk(&overlay, &mut tables, &mut state)?;
-        if state.conflicts() != conflicts {
-            continue;
-        }
-        lost::attach(&overlay, &mut tables, &mut state)?;
-        // Without end: better than before, and what is left is found.
-        if state.is_too_late() && pass < MAX_PASSES {
-            continue;
-        }
-        let mut sections = match tables.zones.all() {
-            [] => None,
-            _ => Some(zoned::move_blocks(&overlay, &mut tables, &mut state)?),
-        };
-        let chain = rebuild::write(&overlay, &mut tables, &mut state, sections.as_mut())?;
-        if let Some(sections) = sections {
-            overlay.show_zones(sections.afterwards(&tables));
-            repair.zones = sections.changes;
-        }
-        repair.after = judge(&overlay, options)?;
-        repair.actions = std::mem::take(&mut state.actions);
-        if is_sound {
-            repair.actions.push("a new checkpoint, without what was synced after the last one".into());
-        }
-        let on_zones = |(block, _): &(u64, _)| tables.zones.is_sequential(BlockAddr(*block as u32));
-        (repair.moved, repair.changes) = overlay.changes()?.into_iter().partition(on_zones);
-        let packs = [0, 1].map(|pack| tables.geometry.checkpoint_pack(pack));
-        repair.witnesses = packs.into_iter().chain([chain]).map(|addr| addr.0.into()).collect();
+    // Copies that are not in use are no reason to mend a sound volume: that is opened first.
+    let is_sound_in_use = repair.before.is_consistent() && repair.before.complete;
+    let may_keep = !gives_up_synced && !is_sound_in_use && !repair.brings_back_checkpoint;
+    if may_keep && keep::plan(&beginning, options, &mut repair)? {
         return Ok(repair);
     }
-    Err(RepairError::NoCheckpoint("the references contradict each other without end".into()))
+    repair.gives_up_synced = has_synced(&beginning.overlay)?;
+    let Mended { overlay, mut tables, mut state } = passes::mend(&beginning, &Rc::default())?;
+    let mut sections = match tables.zones.all() {
+        [] => None,
+        _ => Some(zoned::move_blocks(&overlay, &mut tables, &mut state)?),
+    };
+    let chain = rebuild::write(&overlay, &mut tables, &mut state, sections.as_mut())?;
+    if let Some(sections) = sections {
+        overlay.show_zones(sections.afterwards(&tables));
+        repair.zones = sections.changes;
+    }
+    repair.after = judge(&overlay, options)?;
+    repair.actions = std::mem::take(&mut state.actions);
+    if is_sound {
+        repair.actions.push("a new checkpoint, without what was synced after the last one".into());
+    }
+    let on_zones = |(block, _): &(u64, _)| tables.zones.is_sequential(BlockAddr(*block as u32));
+    (repair.moved, repair.changes) = overlay.changes()?.into_iter().partition(on_zones);
+    let packs = [0, 1].map(|pack| tables.geometry.checkpoint_pack(pack));
+    repair.packs = packs[0].0.into()..tables.geometry.sit_blkaddr.0.into();
+    repair.witnesses = packs.into_iter().chain([chain]).map(|addr| addr.0.into()).collect();
+    Ok(repair)
 }

@@ -110,15 +110,18 @@ Examples:
     /// too: it has to belong to the volume, be whole, and replay (in memory).
     ///
     /// A repair begins at the last checkpoint. Files that were synced after it, before a crash, are brought back first if
-    /// the volume is consistent but for copies that are not in use; if not, the repair is refused: `f2fs get` copies such
-    /// files out, `f2fs mount` brings them back, --no-recovery gives them up, in a sound volume too.
+    /// the volume is consistent but for copies that are not in use. If not, what is wrong is mended in place, as where
+    /// bits were flipped, and they come back when the volume is mounted. Where that cannot be done the repair is refused:
+    /// `f2fs get` copies such files out, `f2fs mount` brings them back where the damage does not stop it, --no-recovery
+    /// gives them up, in a sound volume too.
     #[command(after_help = "\
 Exit codes:
   0  the volume is sound; what is found all the same is what a crash may leave, such as a torn copy of the
      superblock that the other copy stands in for: it does no harm, and --repair mends it
   1  the volume was corrupt, and is repaired; or synced files were given up (--no-recovery)
   2  the command line is wrong
-  4  the volume is corrupt, or the journal of --journal cannot be brought back; with --repair: it still is
+  4  the volume is corrupt, or what was synced after the last checkpoint, into the volume or into the journal of
+     --journal, cannot be brought back; with --repair: the volume still is corrupt
   8  the volume could not be checked, repaired, or put back
 
 Examples:
@@ -165,7 +168,7 @@ Examples:
     Stat {
         #[command(flatten)]
         view: View,
-        /// Print JSON, for programs.
+        /// Print JSON, for programs: a line for each path.
         #[arg(long)]
         json: bool,
         /// File or block device.

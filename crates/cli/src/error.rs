@@ -74,7 +74,8 @@ impl CliError {
             End::Said(code) => code,
             End::Usage => 2,
             End::Interrupted(signal) => 128 + signal,
-            End::BrokenPipe => 0,
+            // What failed before it went away did so.
+            End::BrokenPipe => u8::from(NOTED.load(Ordering::Relaxed) > 0),
         }
     }
 }

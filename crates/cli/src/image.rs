@@ -82,6 +82,15 @@ pub(crate) fn open_with(image: &Path, access: Access, journal: Option<JournalOpt
     open_on(image, access, &device(image, access)?, Options::new(), journal)
 }
 
+/// The file system of an image to look at every inode of it once: none is kept. The blocks of directories are, since names
+/// are looked up in any order. Reads go through the page cache: inodes that were made together lie side by side, and its
+/// read-ahead brings them at once.
+pub(crate) fn open_to_list(image: &Path, access: Access) -> Result<FileSystem, CliError> {
+    let device = medium::open_to_copy(image, access)?;
+    let options = Options::new().volume(VolumeOptions::new().node_cache(COPY_NODES)).inode_cache(COPY_NODES);
+    open_on(image, access, &device, options, medium::journal(image, access)?)
+}
+
 /// The file system of an image of which everything is read or written once: its caches are small, some 30 MiB, and the
 /// transfers go through the page cache, whose read-ahead and write-back make up for files that are smaller than a
 /// transfer.
@@ -99,12 +108,33 @@ pub(crate) fn journal_left(image: &Path) -> Option<String> {
     FileSystem::open(device(image, Access::Check).ok()?, options).ok()?.missing_journal().ok()?
 }
 
-/// How many files were synced after the last checkpoint of a volume; 0 without `recovery`. `None` if the volume does not
-/// open so. Nothing is printed.
-pub(crate) fn synced_files(image: &Path, recovery: bool) -> Option<u64> {
-    let mut options = Options::new().volume(VolumeOptions::new().read_only(true).recovery(recovery));
-    options.without_journal = medium::without_journal();
-    Some(FileSystem::open(device(image, Access::Check).ok()?, options).ok()?.recovered().files)
+/// The files that were synced after the last checkpoint of a volume.
+pub(crate) enum SyncedSince {
+    /// So many.
+    Files(u64),
+    /// They contradict the checkpoint, or each other.
+    Damaged(FsError),
+    /// Nobody knows: the volume does not open.
+    Unknown,
+}
+
+/// Brings them back in memory. Nothing is printed.
+pub(crate) fn synced_since(image: &Path) -> SyncedSince {
+    device(image, Access::Check).map_or(SyncedSince::Unknown, |device| synced_on(&device))
+}
+
+/// The same of a volume on this device.
+pub(crate) fn synced_on(device: &Arc<dyn BlockDevice>) -> SyncedSince {
+    let open = |recovery| {
+        let mut options = Options::new().volume(VolumeOptions::new().read_only(true).recovery(recovery));
+        options.without_journal = medium::without_journal();
+        FileSystem::open(Arc::clone(device), options)
+    };
+    match open(true) {
+        Ok(fs) => SyncedSince::Files(fs.recovered().files),
+        Err(error) if open(false).is_ok() => SyncedSince::Damaged(error),
+        Err(_) => SyncedSince::Unknown,
+    }
 }
 
 fn open_on(

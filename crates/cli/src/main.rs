@@ -31,6 +31,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rustix::fs::{OFlags, fcntl_getfl};
 
 use args::Arguments;
 use error::CliError;
@@ -40,13 +41,22 @@ fn main() -> ExitCode {
     match Arguments::try_parse_from(args) {
         Ok(arguments) => {
             interrupt::survive_large_files();
-            let done = commands::run(&arguments);
+            let done = expect_output().and_then(|()| commands::run(&arguments));
             error::say_left_out();
             done
         }
         Err(answer) => say_answer(&answer),
     }
     .unwrap_or_else(|error| ExitCode::from(&error))
+}
+
+/// What is written to a standard output that is open for reading only is lost, and the library of the language tells no
+/// error of it.
+fn expect_output() -> Result<(), CliError> {
+    match fcntl_getfl(io::stdout()) {
+        Ok(flags) if flags & OFlags::ACCMODE == OFlags::RDONLY => Err(io::Error::from(rustix::io::Errno::BADF).into()),
+        _ => Ok(()),
+    }
 }
 
 /// Prints help, the version, or what is wrong with the command line.

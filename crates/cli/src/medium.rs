@@ -1,7 +1,7 @@
 //! Opening the file or block device below an image, through the kernel or as memory that is mapped. A replacement of
 //! this module decides where all images lie: the fuzz targets keep them in memory.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use f2fs::uring::{Direct, Engine, Holder, NvmeDevice, OpenError, OpenOptions, Ur
 use f2fs::volume::devices::{DevicesError, assemble};
 use f2fs_workload::copy::VolumeFiles;
 use f2fs_workload::shell::Quoted;
+use rustix::fs::fstat;
 
 use crate::args::journal::JournalChoice;
 use crate::closing::once_closed;
@@ -99,6 +100,7 @@ pub(crate) fn without_journal() -> bool {
 /// A journal's medium: a block device through the kernel, a file that is only read by calls, all else as memory that is
 /// mapped.
 pub(crate) fn journal_at(path: &Path, read_only: bool) -> Result<SharedMedium, CliError> {
+    expect_no_output(path)?;
     if path.metadata().is_ok_and(|file| file.file_type().is_block_device()) {
         let device = UringDevice::open(path, OpenOptions::new().read_only(read_only));
         let device = device.map_err(|error| cannot_open(&error))?;
@@ -149,6 +151,7 @@ fn is_zoned(device: &dyn BlockDevice) -> Option<bool> {
 
 /// Opens an image that is there, for its blocks alone; `how` is for one that is not mapped.
 pub(crate) fn open_plain(image: &Path, read_only: bool, how: OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
+    expect_no_output(image)?;
     if is_mapped(image) {
         let options = f2fs::pmem::OpenOptions::new().read_only(read_only);
         return Ok(PmemDevice::open(image, options).map_err(|error| cannot_map(&error))?);
@@ -251,6 +254,18 @@ pub(crate) fn expect_another(image: &Path, journal: &Path) -> Result<(), CliErro
     match is_same(image, journal) {
         true => Err(CliError::at(journal, "is the image itself, and cannot be its journal")),
         false => Ok(()),
+    }
+}
+
+/// Refuses what the output of this command goes to: that would be written over it.
+fn expect_no_output(path: &Path) -> Result<(), CliError> {
+    let is_kept = |file: &Metadata| file.is_file() || file.file_type().is_block_device();
+    let Some(found) = path.metadata().ok().filter(is_kept) else { return Ok(()) };
+    match fstat(io::stdout()) {
+        Ok(output) if (output.st_dev, output.st_ino) == (found.dev(), found.ino()) => {
+            Err(CliError::at(path, "is the standard output of this command, which would write over it"))
+        }
+        _ => Ok(()),
     }
 }
 

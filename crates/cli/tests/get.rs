@@ -63,7 +63,23 @@ fn what_is_no_regular_file_is_written_to_and_stays() {
     assert!(!place.path("none").exists());
 
     assert_eq!(ok(&mut f2fs("get", &image, &["/f", "-"])), "content");
+    ok(&mut f2fs("get", &image, &["f", &path(&place, "without a slash")]));
+    assert_eq!(fs::read(place.path("without a slash")).unwrap(), b"content");
+    fs::create_dir(place.path("links")).unwrap();
+    symlink("f", place.path("links/to f")).unwrap();
+    ok(&mut f2fs("put", &image, &["-r", &path(&place, "links"), "/"]));
+    ok(&mut f2fs("get", &image, &["to f", &path(&place, "link without a slash")]));
+    assert_eq!(fs::read_link(place.path("link without a slash")).unwrap(), Path::new("f"));
     fail(&mut f2fs("get", &image, &["/f", image.to_str().unwrap()]), 1, "the volume itself lies on it");
+    let before = fs::read(&image).unwrap();
+    let volume = || fs::File::options().read(true).write(true).open(&image).unwrap();
+    for args in [&["get", "/f", "-"][..], &["cat", "/f"], &["ls"], &["check"]] {
+        let failed = run(f2fs(args[0], &image, &args[1..]).stdout(volume()));
+        let said = String::from_utf8_lossy(&failed.stderr);
+        let code = if args[0] == "check" { 8 } else { 1 };
+        assert!(failed.status.code() == Some(code) && said.contains("is the standard output of"), "{args:?}: {said}");
+    }
+    assert!(fs::read(&image).unwrap() == before);
     fail(&mut f2fs("get", &image, &["/f", "/dev/full"]), 1, "/dev/full");
     fail(&mut f2fs("get", &image, &["/f", &path(&place, "missing/")]), 1, "missing");
     assert_eq!(ok(&mut f2fs("cat", &image, &["/f"])), "content");

@@ -118,6 +118,27 @@ fn a_journal_from_its_making_to_its_end() {
     assert_clean(&copy);
 }
 
+/// A repair of a sound volume writes nothing, but that it needs the journal no more.
+#[test]
+fn a_sound_volume_is_parted_from_its_journal_by_a_repair_if_that_is_said() {
+    for more in [&[][..], &["--no-recovery"]] {
+        let place = Place::new();
+        let (image, journal) = made(&place);
+        left_by_a_kill(&image, &journal);
+        let disk = text(&image);
+        fail(command(["check", "--repair"]).args(more).arg(disk), 8, "--without-journal gives them up");
+        let said = ok(command(["check", "--repair", "--without-journal"]).args(more).arg(disk));
+        assert!(said.contains("what was synced into the journal") && said.contains("is given up"), "{said}");
+        let again = ok(command(["check", "--repair", "--without-journal", "--json"]).args(more).arg(disk));
+        let again: serde_json::Value = serde_json::from_str(&again).unwrap();
+        assert!(again["journal_given_up"].is_null(), "{again}");
+        assert_eq!(ok(command(["check", "--repair"]).args(more).arg(disk)), "");
+        fail(&mut command(["cat", disk, "/synced"]), 1, "/synced");
+        assert_clean(&image);
+        ok(&mut command(["mkdir", disk, "/new"]));
+    }
+}
+
 /// A repair writes to the volume: its journal is of no use afterwards. So the files in it are given up by name only.
 #[test]
 fn a_damaged_volume_is_repaired_without_its_journal_if_that_is_said() {
@@ -132,7 +153,12 @@ fn a_damaged_volume_is_repaired_without_its_journal_if_that_is_said() {
     assert!(fs::read(&image).unwrap() == before);
     let repaired = run(&mut command(["check", "--repair", "--without-journal", text(&image)]));
     assert_eq!(repaired.status.code(), Some(1), "{repaired:?}");
+    assert!(String::from_utf8_lossy(&repaired.stdout).contains("still needs the journal"), "{repaired:?}");
     assert!(fs::read(&image).unwrap() != before);
+    let again = ok(&mut command(["check", "--repair", "--without-journal", text(&image)]));
+    assert!(again.contains("is given up"), "{again}");
+    assert_clean(&image);
+    ok(&mut command(["mkdir", text(&image), "/new"]));
 }
 
 /// A damaged journal is of no use, whatever else is said: the message tells how to go on.

@@ -43,6 +43,24 @@ fn what_was_synced_survives_a_kill() {
     mounted.judge();
 }
 
+#[test]
+fn what_was_written_survives_a_kill_if_the_mount_is_synchronous() {
+    let test = "what_was_written_survives_a_kill_if_the_mount_is_synchronous";
+    let Some(mounted) = Mounted::new(test, &["sync"]) else { return };
+    let file = File::create(mounted.path("f")).unwrap();
+    for round in 0..20_u8 {
+        file.write_all_at(&[round; 5000], u64::from(round) * 5000).unwrap();
+    }
+    mounted.kill(Signal::KILL);
+    drop(file);
+    umount(&mounted.dir);
+    let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
+    assert!(said.status.success(), "{said:?}");
+    let found = fs::read(mounted.path("f")).unwrap();
+    assert!(found.len() == 100_000 && found.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at / 5000));
+    mounted.judge();
+}
+
 /// `umount` of the system does not wait for the server, which writes the last checkpoint; the next opener does, and says
 /// so if it takes long.
 #[test]

@@ -58,6 +58,12 @@ fn what_comes_through_pipes_is_stored() {
     ok(&mut f2fs("put", &image, &["/dev/null", "/empty"]));
     assert!(ok(&mut f2fs("stat", &image, &["/empty"])).contains("regular"));
     fail(f2fs("put", &image, &["-", "/"]).stdin(Stdio::null()), 1, "name");
+    // Without a standard input, what is there stays; `/dev/null` is one.
+    let line = "exec \"$0\" put \"$1\" - /b <&-";
+    fail(Command::new("sh").args(["-c", line, env!("CARGO_BIN_EXE_f2fs")]).arg(&image), 1, "/dev/stdin: is closed");
+    assert!(common::run(&mut f2fs("cat", &image, &["/b"])).stdout == bytes);
+    ok(f2fs("put", &image, &["-", "/b"]).stdin(Stdio::null()));
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/b"])), "");
     f2fs_oracle::assert_clean(&image);
 }
 
@@ -390,6 +396,8 @@ fn an_image_is_not_copied_into_itself() {
     let image = formatted(&place);
     let own = image.to_str().unwrap();
     fail(&mut f2fs("put", &image, &[own, "/self"]), 1, "the volume itself lies on it");
+    let volume = fs::File::open(&image).unwrap();
+    fail(f2fs("put", &image, &["-", "/self"]).stdin(volume), 1, "/dev/stdin: the volume itself lies on it");
     assert_eq!(ok(&mut f2fs("ls", &image, &["/"])), "");
 
     // Below a directory it is left out by any of its names; the rest is copied.

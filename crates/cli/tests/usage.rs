@@ -244,6 +244,9 @@ fn an_impossible_size_does_not_cut_the_volume_that_is_there() {
     }
     fail(command(["calibrate", "--size", "16M"]).arg(&image), 1, "67108864 bytes, not 16777216");
     assert!(fs::read(&image).unwrap() == before);
+    // What was made to be measured goes again, if it is too small for that.
+    fail(command(["calibrate", "--size", "4K"]).arg(place.path("small")), 1, "the device has 1 blocks");
+    assert!(!place.path("small").exists());
     // Fractions are sizes everywhere.
     ok(command(["format", "--size", "0.0625G"]).arg(place.path("fraction")));
     assert_eq!(fs::metadata(place.path("fraction")).unwrap().len(), 64 << 20);
@@ -300,6 +303,12 @@ fn a_verdict_that_nobody_can_read_is_none() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     ok(command(["check", "--json"]).arg(&image).stdout(writer));
+    // A failure that was told is one, also if the reader has gone.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    fail(command(["ls"]).arg(&image).args(["/none", "/"]).stdout(writer), 1, "/none");
+    // What can only be read takes no output.
+    fail(command(["ls"]).arg(&image).stdout(fs::File::open(&hello).unwrap()), 1, "standard output: Bad file");
     // What is found counts, whoever reads it.
     let mut bytes = fs::read(&image).unwrap();
     let main = bytes.len() - (24 << 21);
@@ -355,7 +364,7 @@ fn results_that_cannot_be_written_are_known_before_anything_is_measured() {
             "is what is measured",
         );
     }
-    assert!(fs::read(&image).unwrap().iter().all(|byte| *byte == 0), "it was measured");
+    assert!(!image.exists(), "what was made to be measured goes again");
     for line in [["bench", "fxmark"], ["bench", "read"]] {
         fail(command(line).args(["--memory", "900P"]), 2, "16.0 TiB");
         fail(command(line).args(["--memory", "1K"]), 2, "1.0 KiB, is not a size for a volume");

@@ -31,6 +31,9 @@ pub enum Fault {
     Misdirected(i64),
     /// A read succeeds with this bit of it flipped, taken modulo its bits. Other operations are done as they should be.
     Flipped(u64),
+    /// Nothing is done and nobody answers: the batch has a completion less. A flush fails with
+    /// [`DeviceErrorKind::Lost`].
+    Unanswered,
     /// Nothing is done and the operation panics.
     Panic,
 }
@@ -214,6 +217,7 @@ impl FaultDevice {
                 Op::Discard { .. } => DeviceErrorKind::from_errno(EIO),
             },
             Fault::Misdirected(_) | Fault::Flipped(_) => return Ok(()),
+            Fault::Unanswered => DeviceErrorKind::Lost,
             Fault::Panic => panics(request.op.operation()),
         };
         if request.op == Op::WriteFua {
@@ -303,7 +307,9 @@ impl BlockDevice for FaultDevice {
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {
-        Ticket::ready(requests.into_iter().map(|request| self.execute(request)).collect())
+        let is_answered =
+            |done: &Completion| !matches!(&done.result, Err(error) if error.kind == DeviceErrorKind::Lost);
+        Ticket::ready(requests.into_iter().map(|request| self.execute(request)).filter(is_answered).collect())
     }
 
     fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
@@ -324,6 +330,7 @@ impl BlockDevice for FaultDevice {
                 Some(Fault::Lost) => Ok(()),
                 Some(Fault::Error(errno)) => Err(DeviceErrorKind::from_errno(errno)),
                 Some(Fault::Torn(_) | Fault::Short(_)) => Err(DeviceErrorKind::from_errno(EIO)),
+                Some(Fault::Unanswered) => Err(DeviceErrorKind::Lost),
                 Some(Fault::Panic) => panics(Operation::Flush),
                 Some(Fault::Misdirected(_) | Fault::Flipped(_)) => self.inner.flush().map_err(|error| error.kind),
             }

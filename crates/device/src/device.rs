@@ -62,6 +62,23 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
         self.submit(vec![request]).wait().into_iter().next().unwrap_or_else(nothing).checked(blocks)
     }
 
+    /// Runs a batch and waits for all of it: the completions of the requests, in their order.
+    ///
+    /// # Errors
+    /// [`Lost`](DeviceErrorKind::Lost), with the place of the first request, of a back end that breaks the promise of
+    /// [`Ticket`] and does not answer each. How those went that it answers is in their completions.
+    fn execute_all(&self, requests: Vec<Request>) -> Result<Vec<Completion>, DeviceError> {
+        let Some(lost) = requests.first().map(|first| first.error(DeviceErrorKind::Lost)) else {
+            return Ok(Vec::new());
+        };
+        let mut all: Vec<Option<Completion>> = requests.iter().map(|_| None).collect();
+        let ticket = self.submit(requests);
+        if !ticket.wait_each(all.len(), |index, completion| all[index] = Some(completion)) {
+            return Err(lost);
+        }
+        Ok(all.into_iter().flatten().collect())
+    }
+
     /// A queue for one thread that keeps up to `depth` requests in flight (at least 1).
     fn queue(&self, depth: usize) -> Box<dyn IoQueue + '_> {
         Box::new(TicketQueue::new(self, depth))
@@ -197,12 +214,18 @@ impl<D: BlockDevice + ?Sized> BlockDevice for PlainArc<D> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A back end that drops its requests.
     #[derive(Debug)]
-    struct Forgetful(DeviceInfo, Claims);
+    pub(crate) struct Forgetful(DeviceInfo, Claims);
+
+    impl Forgetful {
+        pub(crate) fn new() -> Forgetful {
+            Forgetful(DeviceInfo::new(100, "forgetful"), Claims::new())
+        }
+    }
 
     impl BlockDevice for Forgetful {
         fn info(&self) -> &DeviceInfo {
@@ -224,10 +247,13 @@ mod tests {
 
     #[test]
     fn lost_requests_are_errors() {
-        let device = Forgetful(DeviceInfo::new(100, "forgetful"), Claims::new());
+        let device = Forgetful::new();
         let lost = DeviceError::new(Operation::Write, 7, 2, DeviceErrorKind::Lost);
         assert_eq!(device.write(7, AlignedBuf::new(2)).unwrap_err(), lost);
         assert_eq!(lost.to_string(), "write of 2 blocks at block 7: the device lost the request");
         assert_eq!(device.read(3, 1).unwrap_err().kind, DeviceErrorKind::Lost);
+        let both = vec![Request::write(7, AlignedBuf::new(2)), Request::read(3, AlignedBuf::new(1))];
+        assert_eq!(device.execute_all(both).unwrap_err(), lost);
+        assert!(device.execute_all(Vec::new()).is_ok_and(|none| none.is_empty()));
     }
 }

@@ -11,9 +11,14 @@
 //! and a request that was still on its way would come between its writes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::{collections::VecDeque, fmt, thread};
+use std::{collections::VecDeque, fmt, mem, thread};
+
+use smallvec::{SmallVec, smallvec};
 
 use crate::Completion;
+
+/// Requests of a batch that take no memory of their own while it is waited for.
+const FEW: usize = 64;
 
 /// The back end's half of a [`Ticket`]: requests that were in flight when [`submit`](crate::BlockDevice::submit)
 /// returned.
@@ -67,6 +72,22 @@ impl Ticket {
         }
         all.sort_unstable_by_key(|&(index, _)| index);
         all.into_iter().map(|(_, completion)| completion).collect()
+    }
+
+    /// Waits for a batch of `requests`, and hands out the completion of each and its index, in the order in which they
+    /// finish. Returns whether each had its own. What a back end that breaks its promise says of requests that nobody
+    /// sent, or says again, is not handed out.
+    #[must_use]
+    pub fn wait_each(mut self, requests: usize, mut done: impl FnMut(usize, Completion)) -> bool {
+        let mut waited_for: SmallVec<[bool; FEW]> = smallvec![true; requests];
+        let mut left = requests;
+        while let Some((index, completion)) = self.wait_any() {
+            if waited_for.get_mut(index).is_some_and(mem::take) {
+                left -= 1;
+                done(index, completion);
+            }
+        }
+        left == 0
     }
 
     /// Waits for one request that has not been handed out; returns it and its index in the batch, in the order in which
@@ -130,9 +151,37 @@ mod tests {
         }
     }
 
+    /// Requests that nobody answers.
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl Pending for Nothing {
+        fn collect(&mut self, _block: bool, _out: &mut VecDeque<(usize, Completion)>) {}
+    }
+
     fn ticket(waited_for: &Arc<AtomicUsize>, panics: bool) -> Ticket {
         let slow = Slow { left: 3, waited_for: waited_for.clone(), panics };
         Ticket::pending(3, Vec::new(), Box::new(slow))
+    }
+
+    #[test]
+    fn requests_without_an_answer_of_their_own_are_missed() {
+        let answer = |start| Completion { request: Request::read(start, AlignedBuf::new(1)), result: Ok(()) };
+        let came = |starts: &[u64], requests| {
+            let mut came = Vec::new();
+            let all = Ticket::ready(starts.iter().map(|start| answer(*start)).collect());
+            (all.wait_each(requests, |index, done| came.push((index, done.request.start))), came)
+        };
+        assert_eq!(came(&[7, 8], 2), (true, vec![(0, 7), (1, 8)]));
+        assert_eq!(came(&[7], 2), (false, vec![(0, 7)]));
+        assert_eq!(came(&[], 1), (false, vec![]));
+        // What nobody asked for.
+        assert_eq!(came(&[7, 8, 9], 2), (true, vec![(0, 7), (1, 8)]));
+        // Twice the same, in place of the other one.
+        let twice = Ticket::pending(2, vec![(1, answer(5)), (1, answer(6))], Box::new(Nothing));
+        let mut came = Vec::new();
+        assert!(!twice.wait_each(2, |index, done| came.push((index, done.request.start))));
+        assert_eq!(came, [(1, 5)]);
     }
 
     #[test]

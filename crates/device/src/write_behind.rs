@@ -260,7 +260,7 @@ impl WriteBehind {
             });
             let requests = requests.collect();
             protocol_never!("write_behind_gone_before_sent", gone(batch));
-            self.inner.submit(requests).wait().into_iter().try_for_each(|completion| completion.result)?;
+            self.inner.execute_all(requests)?.into_iter().try_for_each(|completion| completion.result)?;
             gone(batch);
         }
         Ok(())

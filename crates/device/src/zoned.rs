@@ -330,11 +330,13 @@ impl Pending for Admitted {
     fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>) {
         let mut next = if block { self.ticket.wait_any() } else { self.ticket.try_any() };
         while let Some((at, mut completion)) = next {
-            let (index, unwritten) = &self.places[at];
-            for range in unwritten {
-                zero(&mut completion.request.bufs, range.clone());
+            // A device that answers what nobody asked is not listened to.
+            if let Some((index, unwritten)) = self.places.get(at) {
+                for range in unwritten {
+                    zero(&mut completion.request.bufs, range.clone());
+                }
+                out.push_back((*index, completion));
             }
-            out.push_back((*index, completion));
             next = self.ticket.try_any();
         }
     }

@@ -160,7 +160,8 @@ impl AddressCache {
     /// this, after it has entered the gate. Versions only grow.
     #[inline]
     pub fn refresh(&self, version: u64) {
-        if self.version.load(Ordering::Acquire) < version {
+        let acquire = protocol_value!("cache_version_seen_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        if self.version.load(acquire) < version {
             self.renew(version);
         }
     }
@@ -171,7 +172,8 @@ impl AddressCache {
         self.forget(0);
         // Several may do this at once, also for different versions: none goes on before everything was dropped by
         // somebody who knew of its version.
-        self.version.fetch_max(version, Ordering::Release);
+        let release = protocol_value!("cache_version_told_relaxed", Ordering::Release, Ordering::Relaxed);
+        self.version.fetch_max(version, release);
     }
 
     /// The longest run that begins with block `first` and ends with block `last` at most, as far as it is known.
@@ -217,7 +219,8 @@ impl AddressCache {
     pub fn store(&self, block: u64, addr: u32) {
         protocol_never!("cache_change_not_stored", return);
         if let Some(cell) = self.cells(block).and_then(<[_]>::first) {
-            cell.store(addr.wrapping_add(1), Ordering::Release);
+            let release = protocol_value!("cache_changed_relaxed", Ordering::Release, Ordering::Relaxed);
+            cell.store(addr.wrapping_add(1), release);
         }
     }
 

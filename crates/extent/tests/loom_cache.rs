@@ -6,11 +6,14 @@
 //! mutant: cache_filled_relaxed, killed by: who_finds_an_address_finds_its_block
 //! mutant: cache_found_relaxed, killed by: who_finds_an_address_finds_its_block
 //! mutant: cache_neighbour_relaxed, killed by: who_finds_an_address_finds_its_block
+//! mutant: cache_changed_relaxed, killed by: who_finds_a_changed_address_finds_its_block
+//! mutant: cache_version_seen_relaxed, killed by: who_need_not_renew_finds_nothing_old
+//! mutant: cache_version_told_relaxed, killed by: who_need_not_renew_finds_nothing_old
 //! ```
 #![cfg(loom)]
 
 use f2fs_extent::{AddressCache, CacheBudget, CachedRun};
-use f2fs_sync::atomic::{AtomicU32, Ordering};
+use f2fs_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use f2fs_sync::model::bounded;
 use f2fs_sync::{Arc, thread};
 
@@ -72,5 +75,46 @@ fn who_finds_an_address_finds_its_block() {
             assert_eq!(block.load(Ordering::Relaxed), 1, "the block behind the first");
         }
         filler.join().unwrap();
+    });
+}
+
+/// The same for an address that a writer changed.
+#[test]
+fn who_finds_a_changed_address_finds_its_block() {
+    bounded("who_finds_a_changed_address_finds_its_block", 3, || {
+        let cache = Arc::new(AddressCache::new(Arc::new(CacheBudget::new(1 << 20))));
+        cache.fill(0, [40].into_iter());
+        let block = Arc::new(AtomicU32::new(0));
+        let (other, device) = (Arc::clone(&cache), Arc::clone(&block));
+        let writer = thread::spawn(move || {
+            device.store(1, Ordering::Relaxed);
+            other.store(0, 41);
+        });
+        if let Some(CachedRun { addr: 41, .. }) = cache.run(0, 0) {
+            assert_eq!(block.load(Ordering::Relaxed), 1, "the block in its new place");
+        }
+        writer.join().unwrap();
+    });
+}
+
+/// Of two who begin with the same version one drops the cells. The other one need not, and finds them dropped.
+#[test]
+fn who_need_not_renew_finds_nothing_old() {
+    bounded("who_need_not_renew_finds_nothing_old", 3, || {
+        let cache = Arc::new(AddressCache::new(Arc::new(CacheBudget::new(1 << 20))));
+        cache.fill(0, [40].into_iter());
+        let renewed = Arc::new(AtomicBool::new(false));
+        let (other, told) = (Arc::clone(&cache), Arc::clone(&renewed));
+        let renewer = thread::spawn(move || {
+            other.refresh(1);
+            told.store(true, Ordering::Relaxed);
+        });
+        // The flag orders nothing. Without it loom would not try the order in which the version is there at the first
+        // look: of the accesses to one variable it reverses only the last.
+        if renewed.load(Ordering::Relaxed) {
+            cache.refresh(1);
+            assert_eq!(cache.run(0, 0), None, "where the block was before it was moved");
+        }
+        renewer.join().unwrap();
     });
 }

@@ -246,8 +246,8 @@ impl FileSystem {
     /// # Errors
     /// As [`remove_dir`](Self::remove_dir) for a path that ends in `.`, `..` or nothing, and [`FsError::NotDirectory`]
     /// for one that ends in a slash and means no directory: then nothing was removed. [`FsError::BadEntry`] for the
-    /// first entry with an invalid name: all the others are gone. Any other error stops it on the way; entries that
-    /// were removed until then are gone.
+    /// first entry with an invalid name: all the others are gone. [`FsError::NotEmpty`] if others go on making names
+    /// there. Any other error stops it on the way; entries that were removed until then are gone.
     pub fn remove_all(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
         let last = self.namespace().resolve_parent(bytes(path.as_ref()))?;
         let name = last.name.map_err(unremovable)?;

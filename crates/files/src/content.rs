@@ -28,7 +28,7 @@ use f2fs_format::feature::Features;
 use f2fs_format::inode::{Inode as RawInode, inline};
 use f2fs_format::path::Addresses;
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use f2fs_sync::{Arc, OnceLock, protocol_never};
+use f2fs_sync::{Arc, OnceLock, protocol_never, protocol_value};
 
 use crate::idle::LITTLE;
 use crate::page_cache::FilePages;
@@ -232,7 +232,7 @@ impl Content {
             let size = self.size();
             // It may have grown meanwhile, into what is locked now; but a truncation may have cut below.
             if size >= seen {
-                return (guard, size);
+                return (guard, protocol_value!("append_end_seen_before_its_lock", size, seen));
             }
         }
     }

@@ -28,6 +28,7 @@
 
 mod change;
 mod foreign;
+mod learn;
 mod lookup;
 mod names;
 mod page;
@@ -38,7 +39,7 @@ use f2fs_format::Nid;
 use f2fs_format::dentry::FileType;
 use f2fs_format::inode::{self as raw, Inode as RawInode, inline};
 use f2fs_sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
-use f2fs_sync::{Arc, Budget, Mutex, RwLock, RwLockWriteGuard, Stamp};
+use f2fs_sync::{Arc, Mutex, RwLock, RwLockWriteGuard, Stamp};
 use f2fs_volume::Node;
 use rustc_hash::FxHashMap;
 
@@ -71,6 +72,10 @@ struct Stripe {
     touched: AtomicI64,
 }
 
+/// A stripe that took two would have twice the lines that a shared directory moves between processors.
+#[cfg(not(any(loom, shuttle, f2fs_counting, f2fs_manycore)))]
+const _: () = assert!(size_of::<Stripe>() == 64);
+
 /// The run-time state of a directory.
 #[derive(Debug)]
 pub(crate) struct Directory {
@@ -79,8 +84,6 @@ pub(crate) struct Directory {
     /// The state that it shares with all directories.
     shared: Arc<Directories>,
     stripes: Box<[Stripe]>,
-    /// It was made since the volume was opened, and knows its names.
-    is_new: bool,
     /// Invalidated before a name of a subdirectory goes, with its stripe held exclusively: see [`crate::path_cache`].
     pub(crate) moved: Stamp,
     /// There are no entries in the inode, and never will be again.
@@ -112,7 +115,6 @@ impl Directory {
         let inode = block.inode();
         Directory {
             stripes: (0..shared.stripes()).map(|_| Stripe::default()).collect(),
-            is_new: false,
             moved: Stamp::new(),
             hashed: AtomicBool::new(!is_inline(inode)),
             dead: AtomicBool::new(false),
@@ -130,12 +132,6 @@ impl Directory {
     /// Knows all of its names from here on. For a directory that was just made and has no name yet but `.` and `..`.
     pub(crate) fn begin(&mut self) {
         self.stripes.iter_mut().for_each(|stripe| stripe.names.get_mut().begin());
-        self.is_new = true;
-    }
-
-    /// The budget of names, if it knows its own.
-    fn budget(&self) -> Option<&Budget> {
-        self.is_new.then_some(&self.shared.names)
     }
 
     /// The number of the stripe that a name with this hash belongs to.
@@ -154,7 +150,7 @@ impl Directory {
 
     /// Notes a name that was added, at its place unless the directory is inline.
     fn note(&self, hash: u32, place: Option<(u64, usize)>) {
-        self.names(hash).write().note(hash, place, self.budget());
+        self.names(hash).write().note(hash, place, &self.shared.names);
     }
 
     /// All stripes, exclusively: nothing in the directory moves.
@@ -228,10 +224,8 @@ fn nanos(time: Time) -> i64 {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        if self.is_new {
-            let budget = &self.shared.names;
-            self.stripes.iter_mut().for_each(|stripe| stripe.names.get_mut().forget(Some(budget)));
-        }
+        let budget = &self.shared.names;
+        self.stripes.iter_mut().for_each(|stripe| stripe.names.get_mut().forget(budget));
     }
 }
 

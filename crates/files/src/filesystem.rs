@@ -129,6 +129,16 @@ impl FileSystem {
         Attachment(&self.core).missing()
     }
 
+    /// Drops the inodes and nodes that the caches have above their limits ([`Options::inode_cache`],
+    /// [`VolumeOptions::node_cache`](f2fs_volume::VolumeOptions::node_cache)) and that nobody uses any more, and gives
+    /// memory that was freed back to the system. Caches grow as long as references and handles hold what is in them.
+    /// A checkpoint drops what is above the limits as well; for a volume that is only read this is the way.
+    pub fn shrink_caches(&self) {
+        self.core.inodes.shrink();
+        self.core.volume.nodes().shrink();
+        f2fs_frames::give_back_freed();
+    }
+
     /// Counts and sizes.
     #[must_use]
     pub fn statfs(&self) -> VolumeStat {

@@ -129,6 +129,7 @@ impl InodeEnds<'_> {
         // An inode that could not be freed for an error of the device is left to the next open as well: its name is
         // gone.
         self.volume.add_orphan(op, room, inode.ino);
+        inode.take_device(op, life);
         if life.freed && (!inode.is_small() || busy) { AfterUnlink::FreeLater } else { AfterUnlink::Done }
     }
 

@@ -48,6 +48,13 @@ pub(crate) struct Life {
     pub(crate) freed: bool,
     /// It was made without a name, and may get one.
     pub(crate) linkable: bool,
+    /// The words of a device file's number, as long as it has no name.
+    device: Option<[u32; 2]>,
+}
+
+/// The word from which on a device file has its number.
+fn words_at(inode: &raw::Inode) -> usize {
+    inode.extra().map_or(0, |extra| usize::from(extra.i_extra_isize.get()) / 4)
 }
 
 /// An inode in memory.
@@ -114,6 +121,32 @@ impl Inode {
     /// The directory that this is.
     pub(crate) fn directory(&self) -> Result<&Directory, FsError> {
         self.directory.as_deref().ok_or(FsError::NotDirectory)
+    }
+
+    fn is_device(&self) -> bool {
+        matches!(self.kind, FileKind::BlockDevice | FileKind::CharDevice)
+    }
+
+    /// Takes the number of a device file that has no name out of the node. fsck.f2fs does not ask what kind of file an
+    /// orphan is, and takes the number for the address of a block.
+    pub(crate) fn take_device(&self, op: &Op<'_>, life: &mut Life) {
+        if self.is_device() {
+            let mut block = self.node.write(op);
+            let inode = block.inode_mut();
+            let at = words_at(inode);
+            life.device = Some([at, at + 1].map(|at| inode.i_addr[at].get()));
+            inode.i_addr[at..at + 2].fill(0.into());
+        }
+    }
+
+    /// Puts it back: the file has a name.
+    pub(crate) fn put_device(&self, op: &Op<'_>, life: &mut Life) {
+        if let Some(words) = life.device.take() {
+            let mut block = self.node.write(op);
+            let inode = block.inode_mut();
+            let at = words_at(inode);
+            (inode.i_addr[at], inode.i_addr[at + 1]) = (words[0].into(), words[1].into());
+        }
     }
 
     /// Whether it has blocks of data, or may get some.
@@ -193,6 +226,8 @@ impl Inode {
 
     /// The attributes that `stat` gives.
     pub(crate) fn stat(&self, features: Features) -> Result<Metadata, FsError> {
+        // The number of a device file is in one place or the other.
+        let life = self.is_device().then(|| self.life.lock());
         let block = self.node.read();
         if self.node.is_removed() {
             return Err(FsError::NotFound);
@@ -206,9 +241,12 @@ impl Inode {
             modified = modified.max(touched);
             changed = changed.max(touched);
         }
-        let device = matches!(self.kind, FileKind::BlockDevice | FileKind::CharDevice).then(|| {
-            let at = inode.extra().map_or(0, |extra| usize::from(extra.i_extra_isize.get()) / 4);
-            DeviceNumber::decode(inode.i_addr[at].get(), inode.i_addr[at + 1].get())
+        let device = life.map(|life| {
+            let [old, new] = life.device.unwrap_or_else(|| {
+                let at = words_at(inode);
+                [at, at + 1].map(|at| inode.i_addr[at].get())
+            });
+            DeviceNumber::decode(old, new)
         });
         let created = inode
             .extra()

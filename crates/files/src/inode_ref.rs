@@ -160,7 +160,7 @@ impl InodeRef {
         Handle::open(self.handle.core.clone(), self.inode().clone())
     }
 
-    fn inode(&self) -> &Arc<Inode> {
+    pub(crate) fn inode(&self) -> &Arc<Inode> {
         &self.handle.inode
     }
 

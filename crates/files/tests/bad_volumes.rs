@@ -278,7 +278,8 @@ fn names_and_paths() {
     }
     let nul = f2fs_test_kit::volumes::at(b"/dir/a\0b");
     assert!(matches!(fs.create_file(nul, 0o644).unwrap_err(), FsError::Name(FormatError::Name { len: 3, .. })));
-    for nameless in ["", "/", "//", "/dir/.", "/dir/.."] {
+    assert!(matches!(fs.create_file("", 0o644).unwrap_err(), FsError::NotFound));
+    for nameless in ["/", "//", "/dir/.", "/dir/.."] {
         assert!(matches!(fs.create_file(nameless, 0o644).unwrap_err(), FsError::Exists), "{nameless:?}");
     }
     // Bytes that are no UTF-8 are names like others.

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use f2fs_check::{CheckOptions, check};
 use f2fs_device::{
-    AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Op, Pending, Request, Ticket,
+    AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Op, Operation, Pending,
+    Request, Ticket,
 };
+use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, FsError, Options, ReadSlice};
 use f2fs_test_kit::volumes::{formatted, within};
-use f2fs_volume::format::FormatOptions;
+use f2fs_volume::format::{FormatOptions, format};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carelessness {
@@ -193,4 +195,94 @@ fn answers_that_break_their_promise_are_errors() {
             assert!(failed > 4 || how == Carelessness::OneTooMany, "{how:?}: {failed}");
         }
     });
+}
+
+/// A device that leaves one of the requests that write without an answer, and does not do it.
+fn forgetful(below: MemoryDevice, number: u64) -> (Arc<MemoryDevice>, Arc<FaultDevice>) {
+    let below = Arc::new(below);
+    let device = Arc::new(FaultDevice::new(below.clone()));
+    let writes = FaultRule::on([Operation::Write, Operation::WriteFua]);
+    device.arm(writes.after(number).fault(Fault::Unanswered));
+    (below, device)
+}
+
+fn content(number: usize) -> Vec<u8> {
+    vec![number as u8 + 1; 4096 * (1 + number % 4) + 50]
+}
+
+fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
+    let mut bytes = vec![0; 1 << 20];
+    let len = fs.open_file(path).unwrap().read_at(&mut bytes, 0).unwrap();
+    bytes.truncate(len);
+    bytes
+}
+
+/// Writes in every way, until a call fails.
+fn write_all(device: &Arc<FaultDevice>, page_cache: u64) -> Result<(), FsError> {
+    let fs = FileSystem::open(device.clone(), Options::new().page_cache(page_cache))?;
+    for number in 0..20 {
+        let file = fs.create_file(format!("/{number}"), 0o644)?;
+        file.write_at(&content(number), 0)?;
+        if number % 7 == 0 {
+            file.sync_all()?;
+        }
+    }
+    fs.checkpoint()?;
+    // Two extents, in two requests.
+    let late = fs.create_file("/late", 0o644)?;
+    late.write_at(&[77; 300_000], 0)?;
+    late.sync_all()?;
+    late.write_at(&[78; 300_000], 0)?;
+    fs.close()
+}
+
+#[test]
+fn writes_that_nobody_answers_are_errors() {
+    let volume = formatted(64, &FormatOptions::default());
+    within(Duration::from_secs(600), move || {
+        for page_cache in [0, 1 << 20] {
+            let mut failed = 0;
+            for number in 0.. {
+                let (below, device) = forgetful(volume.snapshot(), number);
+                let written = write_all(&device, page_cache);
+                if let Err(error) = written {
+                    let text = error.to_string();
+                    assert!(text.contains("lost the request"), "write {number}: {text}");
+                    failed += 1;
+                    continue;
+                }
+                let report = check(&*below, &CheckOptions::default()).unwrap();
+                assert!(report.is_consistent() && report.complete, "write {number}: {report}");
+                let fs = FileSystem::open(below, Options::new().read_only(true)).unwrap();
+                for file in 0..20 {
+                    assert_eq!(read(&fs, &format!("/{file}")), content(file), "write {number}");
+                }
+                assert!(read(&fs, "/late") == [78; 300_000], "write {number}");
+                if device.faults() == 0 {
+                    break;
+                }
+                // It was of the second copy of the last checkpoint, or its data was written once more.
+            }
+            assert!(failed > 15, "{failed}");
+        }
+    });
+}
+
+#[test]
+fn a_format_whose_writes_nobody_answers_is_an_error() {
+    let mut failed = 0;
+    for number in 0.. {
+        let (below, device) = forgetful(MemoryDevice::new(16 * 1024), number);
+        let made = format(&*device, &FormatOptions::default());
+        if device.faults() == 0 {
+            made.unwrap();
+            let report = check(&*below, &CheckOptions::default()).unwrap();
+            assert!(report.is_clean() && report.complete, "{report}");
+            break;
+        }
+        let text = made.expect_err(&format!("write {number} is lost")).to_string();
+        assert!(text.contains("lost the request"), "write {number}: {text}");
+        failed += 1;
+    }
+    assert!(failed > 10, "{failed}");
 }

@@ -242,6 +242,41 @@ fn appends_to_one_file() {
 }
 
 /// Directories that are moved while a tree is removed are met twice on the way, which is no damage.
+/// It ends, whether others end or not. How long it took before there was a limit, up to a minute, was a matter of chance.
+#[test]
+fn a_tree_is_removed_while_others_go_on_making_names_in_it() {
+    within(Duration::from_secs(30), || {
+        let device = formatted(64, &FormatOptions::default());
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        fs.create_dir("/x", 0o755).unwrap();
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let (fs, ended) = (&fs, &ended);
+                scope.spawn(move || {
+                    for number in 0.. {
+                        if ended.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let _ = fs.create_dir("/x", 0o755);
+                        let _ = fs.create_dir(format!("/x/{thread}"), 0o755);
+                        let _ = fs.create_file(format!("/x/{thread}/{number}"), 0o644);
+                    }
+                });
+            }
+            for _ in 0..200 {
+                match fs.remove_all("/x") {
+                    Ok(()) | Err(FsError::NotEmpty | FsError::NotFound) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            ended.store(true, Ordering::Relaxed);
+        });
+        fs.close().unwrap();
+        assert_clean(&device);
+    });
+}
+
 #[test]
 fn a_tree_is_removed_while_directories_move_in_it() {
     let device = formatted(64, &FormatOptions::default());

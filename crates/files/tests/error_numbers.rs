@@ -71,6 +71,14 @@ fn failures_have_the_numbers_of_the_host() {
     same("a link to nothing", symlink("", host("/x")), fs.symlink(b"", "/x", &owner));
     let longest = "t".repeat(4096);
     same("a link too far", symlink(&longest, host("/x")), fs.symlink(longest.as_bytes(), "/x", &owner));
+    same("an empty path", fs::metadata(""), fs.metadata(""));
+    same("open an empty path", fs::File::open(""), fs.open_file(""));
+    same("create an empty path", fs::File::create_new(""), fs.create_file("", 0o644));
+    same("make an empty path", fs::create_dir(""), fs.create_dir("", 0o755));
+    same("remove an empty path", fs::remove_dir(""), fs.remove_dir(""));
+    same("unlink an empty path", fs::remove_file(""), fs.remove_file(""));
+    same("rename an empty path", fs::rename("", host("/x")), rename("", "/x"));
+    same("rename to an empty path", fs::rename(host("/file"), ""), rename("/file", ""));
     same("list a file", fs::read_dir(host("/file")), fs.read_dir("/file"));
     fs.close().unwrap();
 }

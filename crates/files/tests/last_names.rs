@@ -286,7 +286,7 @@ fn the_root_is_neither_made_nor_moved_nor_removed() {
     fs.create_dir("/dir", 0o755).unwrap();
     fs.create_file("/file", 0o644).unwrap();
     let link = NewFile::new(FileKind::Symlink, 0o777);
-    for root in ["/", "//", "", "///"] {
+    for root in ["/", "//", "///"] {
         assert!(matches!(fs.create_file(root, 0o644).unwrap_err(), FsError::Exists | FsError::IsDirectory), "{root:?}");
         assert!(matches!(fs.create_dir(root, 0o755), Err(FsError::Exists)), "{root:?}");
         assert!(matches!(fs.symlink(b"x", root, &link), Err(FsError::Exists)), "{root:?}");

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! mutant: create_without_its_stripe, killed by: two_make_one_name
+//! mutant: look_up_without_its_stripe, killed by: a_name_comes_while_its_stripe_learns
 //! mutant: create_in_a_dead_directory, killed by: a_file_is_made_while_its_directory_goes
 //! mutant: link_in_a_dead_directory, killed by: a_link_is_made_while_its_directory_goes
 //! mutant: rename_into_a_dead_directory, killed by: a_file_moves_while_its_directory_goes
@@ -23,12 +24,15 @@ mod loom_common;
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 
-use f2fs_files::{FileSystem, FsError, RenameMode};
+use f2fs_files::{FileKind, FileSystem, FsError, NewFile, RenameMode};
 use f2fs_format::hash::dentry_hash;
 use f2fs_sync::{Arc, model};
 use f2fs_volume::VolumeOptions;
 use f2fs_volume::models::Image;
 use loom_common::{Small, image, names, options};
+
+/// After so many searches a stripe of a directory of two blocks reads its names.
+const SEARCHES: u32 = 10;
 
 /// Names so long that eight of them fill an inode, or with another one a block up to 4 slots.
 fn filler(number: u32) -> String {
@@ -335,5 +339,36 @@ fn a_name_comes_while_its_directory_is_written_ahead() {
         small.fs.checkpoint().unwrap();
         let crashed = Small::on(Arc::new(small.device.snapshot()));
         assert!(names(&crashed.fs, "/d").contains(&"beside".to_owned()), "a name that a checkpoint promised is gone");
+    });
+}
+
+#[test]
+fn a_name_comes_while_its_stripe_learns() {
+    let image = two_blocks();
+    // Of stripe 0, as the one in the second block: the first becomes known with that, the second comes meanwhile.
+    let (there, comes) = (of_stripe(0), "comes".to_owned() + &of_stripe(0));
+    let comes =
+        (0..).map(|number| format!("{comes}{number}")).find(|name| dentry_hash(name.as_bytes()) % 2 == 0).unwrap();
+    let names = (there, comes);
+    let setup = move || {
+        let small = Small::open(image);
+        let dir = small.fs.inode_at("/d").unwrap();
+        // So many searches that the next one but one reads the names of the stripe.
+        (0..SEARCHES - 1).for_each(|_| assert!(dir.lookup(&names.1).is_err()));
+        (small, Arc::new(dir), names.clone())
+    };
+    model::large("a_name_comes_while_its_stripe_learns", 2, setup, |(small, dir, (there, comes))| {
+        let (other, name) = (Arc::clone(&dir), comes.clone());
+        let maker =
+            model::spawn(move || other.create(name, &NewFile::new(FileKind::Regular, 0o644)).map(drop).unwrap());
+        dir.lookup(&there).unwrap();
+        maker.join().unwrap();
+        model::judge();
+        dir.lookup(&there).unwrap();
+        dir.lookup(&comes).unwrap();
+        dir.remove_file(&there).unwrap();
+        assert!(matches!(dir.lookup(&there), Err(FsError::NotFound)));
+        dir.lookup(&comes).unwrap();
+        drop((dir, small));
     });
 }

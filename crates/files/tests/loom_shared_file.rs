@@ -1,10 +1,12 @@
-//! Models of a file that several write: blocks behind its end, the node that a processor used last (`volume/src/recent_nodes.rs`), and
+//! Models of a file that several write: places of what is appended, blocks behind its end, the node that a processor used last (`volume/src/recent_nodes.rs`), and
 //! times that change with a write if somebody has looked at them (`files/src/times.rs`).
 //!
 //! ```text
 //! mutant: recent_node_was_removed, killed by: a_node_is_used_again_until_it_is_removed
 //! mutant: blocks_behind_an_end_without_a_word, killed by: blocks_are_reserved_behind_the_end_beside_a_sync
 //! mutant: look_is_not_noted, killed by: two_looks_tell_of_a_write_between_them
+//! mutant: append_end_seen_before_its_lock, killed by: two_appends_have_places_of_their_own
+//! mutant: cut_without_its_lock, killed by: a_node_is_used_again_until_it_is_removed
 //! ```
 #![cfg(loom)]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
@@ -91,6 +93,30 @@ fn two_looks_tell_of_a_write_between_them() {
         let second = file.metadata().unwrap().modified;
         assert_eq!(read(&file), 3);
         assert!(found == 3 || first != second, "the file changed, and its times did not");
+        drop(small);
+    });
+}
+
+#[test]
+fn two_appends_have_places_of_their_own() {
+    const HALF: usize = BLOCK / 2;
+    short_file();
+    let setup = || {
+        let small = Small::open(short_file());
+        let file = Arc::new(small.fs.open_file("/file").unwrap());
+        (small, file)
+    };
+    model::large("two_appends_have_places_of_their_own", 2, setup, |(small, file)| {
+        let other = Arc::clone(&file);
+        let thread = model::spawn(move || other.append(&[2; HALF]).unwrap());
+        let mine = file.append(&[3; HALF]).unwrap();
+        let places = [thread.join().unwrap(), mine];
+        model::judge();
+        let mut bytes = vec![0; BLOCK + 2 * HALF];
+        assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
+        for (place, byte) in places.into_iter().zip([2, 3]) {
+            assert!(bytes[place as usize..][..HALF].iter().all(|found| *found == byte), "places {places:?}");
+        }
         drop(small);
     });
 }

@@ -5,10 +5,12 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use f2fs_device::MemoryDevice;
+use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_device_test::bytes;
 use f2fs_device_test::{FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_format::BlockAddr;
+use f2fs_format::node::NodeBlock;
 use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{VolumeError, VolumeOptions};
@@ -63,4 +65,29 @@ fn a_read_that_fails_during_recovery_is_the_devices_error() {
         index += 1;
     }
     assert!(index > 20 && tables > 0, "{index} requests, of them {tables} for blocks of the NAT");
+}
+
+/// An address that means a cluster of compressed blocks, on a volume that has none.
+#[test]
+fn a_cluster_in_a_synced_node_is_refused_without_the_feature() {
+    let device = synced();
+    let fs = FileSystem::open(Arc::new(device.snapshot()), options().read_only(true)).unwrap();
+    let (ino, features) = (fs.metadata("/new-0").unwrap().ino, fs.volume().geometry().features);
+    drop(fs);
+    let mut patched = 0;
+    for addr in 0..device.info().blocks {
+        let mut node = *NodeBlock::read(device.read(addr, 1).unwrap().block(0));
+        if node.nid() == ino && node.ino() == ino {
+            assert!(node.address(1, features).is_some_and(BlockAddr::is_real));
+            node.set_address(1, BlockAddr::COMPRESS, features);
+            device.write_slice(addr, node.as_block()).unwrap();
+            patched += 1;
+        }
+    }
+    assert!(patched > 0);
+    for read_only in [true, false] {
+        let result = FileSystem::open(Arc::new(device.snapshot()), options().read_only(read_only));
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains("address in a synced node") && error.contains("4294967294"), "{error}");
+    }
 }

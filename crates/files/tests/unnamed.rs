@@ -334,3 +334,42 @@ fn its_inode_says_where_its_first_name_stands() {
         assert_eq!((raw.i_pino.get(), &raw.i_name[..name.len()]), (dir.ino().0, name.as_bytes()));
     }
 }
+
+/// fsck.f2fs would take the number for the address of a block.
+#[test]
+fn device_files_without_a_name_are_accepted_and_keep_their_number() {
+    for features in [Features(0), Features::EXTRA_ATTR] {
+        let (device, fs) = start(features, FsyncMode::Posix);
+        let root = fs.root().unwrap();
+        let numbers = [(FileKind::CharDevice, 1, 3), (FileKind::BlockDevice, 259, 70_000)];
+        let mut held = Vec::new();
+        for (kind, major, minor) in numbers {
+            let new = NewFile::new(kind, 0o600).device(major, minor);
+            held.push((root.create_unnamed(&new).unwrap(), major, minor));
+            held.push((root.create("gone", &new).unwrap(), major, minor));
+            root.remove_file("gone").unwrap();
+        }
+        let shown = |made: &InodeRef| {
+            let number = made.metadata().unwrap().device.unwrap();
+            (number.major, number.minor)
+        };
+        fs.checkpoint().unwrap();
+        let image = Arc::new(device.snapshot());
+        assert_consistent(&image);
+        f2fs_oracle::assert_accepted(saved(&image).path());
+        for (number, (made, major, minor)) in held.iter().enumerate() {
+            assert_eq!(shown(made), (*major, *minor));
+            if number % 2 == 0 {
+                root.link(number.to_string(), made).unwrap();
+                assert_eq!(shown(made), (*major, *minor));
+            }
+        }
+        drop(held);
+        drop(root);
+        fs.close().unwrap();
+        assert_clean(&device);
+        let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
+        assert_eq!(shown(&fs.inode_at("/0").unwrap()), (1, 3));
+        assert_eq!(shown(&fs.inode_at("/2").unwrap()), (259, 70_000));
+    }
+}

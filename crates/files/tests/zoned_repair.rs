@@ -12,6 +12,7 @@ use f2fs_files::{FileSystem, Options};
 use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
+use f2fs_test_kit::entries::Tables;
 use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::{FormatOptions, format};
 
@@ -218,6 +219,38 @@ fn entries_of_directories_that_change_are_written_anew() {
     let actions = repaired(&memory);
     assert!(actions.iter().any(|action| action.contains(&format!("of nid {many}"))), "{}", actions.join("\n"));
     assert_files(&memory, &[]);
+}
+
+/// Tables stand in front of the zones: they are mended in place. A node that changes would have to move, which needs a
+/// checkpoint.
+#[test]
+fn what_was_synced_survives_a_flipped_bit_of_a_table() {
+    let memory = made(64, front(ZoneLayout::new(ZONE)));
+    let fs = open(&memory);
+    fs.checkpoint().unwrap();
+    let file = fs.create_file("/new", 0o644).unwrap();
+    let bytes = content("/new", 50_000);
+    file.write_at(&bytes, 0).unwrap();
+    file.sync_all().unwrap();
+    let small = fs.metadata("/small").unwrap().ino;
+    drop((file, fs));
+    let other = Arc::new(memory.snapshot());
+    let device = on(&memory);
+    Tables::read(&*device).nat(small).flip(&*device, 45);
+    let repair = planned(&device);
+    assert!(repair.keeps_synced() && repair.after.is_consistent(), "{:?}\n{}", repair.actions, repair.before);
+    repair.apply(&*device).unwrap();
+    drop((repair, device));
+    let fs = open(&memory);
+    let mut read = vec![0; bytes.len()];
+    assert_eq!(fs.open_file("/new").unwrap().read_at(&mut read, 0).unwrap(), bytes.len());
+    assert!(read == bytes);
+    drop(fs);
+    assert_files(&memory, &[]);
+
+    damage(&other, &["/dir"], &open(&Arc::new(other.snapshot())), |node| node.inode_mut().i_links = 77.into());
+    let repair = planned(&on(&other));
+    assert!(!repair.keeps_synced() && repair.gives_up_synced(), "{:?}", repair.actions);
 }
 
 #[test]

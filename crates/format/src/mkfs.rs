@@ -253,7 +253,7 @@ impl VolumePlan {
         }
         let bytes = devices.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
         let extensions = extensions::lists(&options.cold_extensions, &options.hot_extensions)?;
-        let max = MAX_SIZE - SEGMENT_SIZE;
+        let max = MAX_SIZE - BLOCK_SIZE as u64;
         let measures = if bytes < MAX_SIZE { Measures::new(options, devices) } else { None };
         if let Some(measures) = &measures {
             measures.areas.check_zones()?;

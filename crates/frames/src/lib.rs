@@ -25,6 +25,7 @@
 //! chunk is made with none held.
 
 mod chunk;
+mod freed;
 mod huge;
 
 use core::fmt;
@@ -32,6 +33,7 @@ use core::fmt;
 use f2fs_sync::{Mutex, PerCore, PlainArc, processors};
 
 pub use chunk::{FRAME, Frame};
+pub use freed::give_back_freed;
 pub use huge::prefer_huge_pages;
 
 use chunk::Chunk;

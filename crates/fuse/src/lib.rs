@@ -22,6 +22,7 @@ mod attributes;
 mod caller;
 mod checkpoints;
 mod first_answer;
+mod forgotten;
 mod kept;
 mod mount_table;
 mod options;
@@ -178,6 +179,7 @@ impl Mount {
             placed.0.end();
         }
         let served = server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let served = served.or_else(unless_cut_off);
         drop(writing);
         drop(placed);
         // What kept it from answering is told, not that it did not answer.
@@ -216,6 +218,15 @@ impl Unmounter {
     /// `EBUSY` while something else is mounted on top of it.
     pub fn detach(&self) -> io::Result<()> {
         self.place.unmount(true)
+    }
+}
+
+/// The end of a mount is no error of its server. Most threads read of it as `ENODEV`, which the session takes for an end;
+/// one that was taking a request in that moment reads `ECONNABORTED` (`fuse_dev_do_read` of Linux).
+fn unless_cut_off(error: io::Error) -> io::Result<()> {
+    match error.raw_os_error() {
+        Some(number) if number == rustix::io::Errno::CONNABORTED.raw_os_error() => Ok(()),
+        _ => Err(error),
     }
 }
 

@@ -34,6 +34,8 @@ pub struct MountOptions {
     pub set_id: bool,
     /// Programs on the mount cannot be run.
     pub no_exec: bool,
+    /// A write is durable when it returns, as with `O_DSYNC`. Changes of names are durable after a sync, as ever.
+    pub synchronous: bool,
     /// All files are shown as this user's.
     pub uid: Option<u32>,
     /// All files are shown as this group's.
@@ -64,6 +66,7 @@ impl Default for MountOptions {
             devices: false,
             set_id: false,
             no_exec: false,
+            synchronous: false,
             uid: None,
             gid: None,
             umask: None,

@@ -182,6 +182,7 @@ fn by_itself(dir: &Path, options: &MountOptions) -> io::Result<OwnedFd> {
         (MountFlags::NODEV, !options.devices),
         (MountFlags::NOSUID, !options.set_id),
         (MountFlags::NOEXEC, options.no_exec),
+        (MountFlags::SYNCHRONOUS, options.synchronous),
     ] {
         flags.set(flag, set);
     }
@@ -201,6 +202,7 @@ fn by_fusermount(dir: &Path, options: &MountOptions) -> io::Result<OwnedFd> {
         if options.devices { "dev" } else { "nodev" },
         if options.set_id { "suid" } else { "nosuid" },
         if options.no_exec { "noexec" } else { "exec" },
+        if options.synchronous { "sync" } else { "async" },
     ];
     let other = if options.allow_other { ",allow_other" } else { "" };
     let mut command = Command::new("fusermount3");

@@ -7,11 +7,11 @@
 //! # Locking
 //!
 //! One reader-writer lock a shard of the numbers, held to look up, count or take out. No other lock is taken under it;
-//! values are dropped after it is released.
+//! values are dropped after it is released. A directory has a lock for what a listing remembers, held for that alone.
 
-use f2fs_files::{Dir, File, FsError, InodeRef};
-use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, CachePadded, OnceLock, RwLock};
+use f2fs_files::{BadEntry, Dir, DirEntry, File, FsError, InodeRef};
+use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use f2fs_sync::{Arc, CachePadded, Mutex, OnceLock, RwLock};
 use rustc_hash::FxHashMap;
 
 use crate::stream::Stream;
@@ -28,6 +28,10 @@ pub(crate) struct Known {
     pub(crate) stream: Stream,
     file: OnceLock<Option<File>>,
     dir: OnceLock<Option<Dir>>,
+    /// An entry without a valid name that the last listing of it from the beginning came by.
+    bad: Mutex<Option<BadEntry>>,
+    /// Whether it may have capabilities, which a write takes: most files have none, and are looked at once.
+    pub(crate) capable: AtomicBool,
     /// How often the kernel was told of it, less the times that it gave back. Falls to 0 with the shard locked
     /// exclusively only.
     told: AtomicU64,
@@ -35,7 +39,15 @@ pub(crate) struct Known {
 
 impl Known {
     fn new(inode: InodeRef) -> Known {
-        Known { inode, stream: Stream::default(), file: OnceLock::new(), dir: OnceLock::new(), told: AtomicU64::new(1) }
+        Known {
+            inode,
+            stream: Stream::default(),
+            file: OnceLock::new(),
+            dir: OnceLock::new(),
+            bad: Mutex::default(),
+            capable: AtomicBool::new(true),
+            told: AtomicU64::new(1),
+        }
     }
 
     /// The regular file, opened with its first use.
@@ -56,9 +68,41 @@ impl Known {
         }
         self.dir.get().and_then(Option::as_ref).ok_or(FsError::NotDirectory)
     }
+
+    /// Up to `limit` entries of the directory behind `from`; none at the end. Entries without a valid name are passed
+    /// over: one of them is told at the end, where a program has seen all others.
+    pub(crate) fn list(&self, mut from: u64, limit: usize) -> Result<Vec<DirEntry>, FsError> {
+        if from == 0 {
+            *self.bad.lock() = None;
+        }
+        loop {
+            match self.dir()?.read(from, limit) {
+                Err(FsError::BadEntry(bad)) => {
+                    from = bad.next;
+                    self.bad.lock().get_or_insert(bad);
+                }
+                Ok(entries) if entries.is_empty() => {
+                    return self.bad.lock().clone().map_or(Ok(entries), |bad| Err(bad.into()));
+                }
+                other => return other,
+            }
+        }
+    }
 }
 
-type Shard = CachePadded<RwLock<FxHashMap<u64, Arc<Known>>>>;
+/// Inodes that a shard's share of the kernel's has lost before it says so: they are counted in parts, since all threads
+/// would write a count of each.
+pub(crate) const PART: usize = 64;
+
+/// The inodes of a shard of the numbers.
+#[derive(Debug, Default)]
+struct Share {
+    known: FxHashMap<u64, Arc<Known>>,
+    /// Those that went since the last part of them was told.
+    gone: usize,
+}
+
+type Shard = CachePadded<RwLock<Share>>;
 
 /// The table.
 #[derive(Debug)]
@@ -71,7 +115,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(root: InodeRef) -> Table {
         let root_ino = u64::from(root.ino().0);
-        let shards = (0..SHARDS).map(|_| CachePadded::new(RwLock::new(FxHashMap::default()))).collect();
+        let shards = (0..SHARDS).map(|_| CachePadded::default()).collect();
         Table { root: Arc::new(Known::new(root)), root_ino, shards }
     }
 
@@ -89,7 +133,7 @@ impl Table {
         if number == ROOT {
             return Ok(self.root.clone());
         }
-        self.shard(number).read().get(&number).cloned().ok_or(FsError::NotFound)
+        self.shard(number).read().known.get(&number).cloned().ok_or(FsError::NotFound)
     }
 
     /// Counts that the kernel is told of an inode.
@@ -99,11 +143,11 @@ impl Table {
             return self.root.clone();
         }
         let shard = self.shard(ino);
-        if let Some(known) = shard.read().get(&ino) {
+        if let Some(known) = shard.read().known.get(&ino) {
             known.told.fetch_add(1, Ordering::Relaxed);
             return known.clone();
         }
-        let mut known = shard.write();
+        let known = &mut shard.write().known;
         if let Some(known) = known.get(&ino) {
             known.told.fetch_add(1, Ordering::Relaxed);
             return known.clone();
@@ -119,25 +163,42 @@ impl Table {
             return Some(self.root.clone());
         }
         let shard = self.shard(number).read();
-        let known = shard.get(&number)?;
+        let known = shard.known.get(&number)?;
         known.told.fetch_add(1, Ordering::Relaxed);
         Some(known.clone())
     }
 
     /// Takes back `count` times of telling. With the last one the reference goes, and a file without a name with it.
-    pub(crate) fn forget(&self, number: u64, count: u64) {
+    /// Whether [`PART`] inodes more are gone.
+    pub(crate) fn forget(&self, number: u64, count: u64) -> bool {
         if number == ROOT {
-            return;
+            return false;
         }
         let mut shard = self.shard(number).write();
-        let left = shard.get(&number).map(|known| {
+        let left = shard.known.get(&number).map(|known| {
             let left = known.told.load(Ordering::Relaxed).saturating_sub(count);
             known.told.store(left, Ordering::Relaxed);
             left
         });
-        let gone = if left == Some(0) { shard.remove(&number) } else { None };
+        if left != Some(0) {
+            return false;
+        }
+        let gone = shard.known.remove(&number);
+        shard.gone = (shard.gone + 1) % PART;
+        let is_part = shard.gone == 0;
         drop(shard);
         drop(gone);
+        is_part
+    }
+
+    /// Whether the kernel was told of an inode, and has not given all back.
+    pub(crate) fn is_known(&self, number: u64) -> bool {
+        number == ROOT || self.shard(number).read().known.contains_key(&number)
+    }
+
+    /// How many inodes the kernel knows, beside the root.
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.read().known.len()).sum()
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! No locks of its own; the table of inodes and the streams have some.
 
+mod privileges;
+
 use std::fmt::Debug;
 
 use f2fs_device::{AlignedBuf, BLOCK_SIZE};
@@ -9,10 +11,13 @@ use f2fs_files::{
     AllocateFlags, DeviceNumber, DirEntry, FileKind, FileSystem, FsError, InodeRef, Metadata, NewFile, Nid, RenameMode,
     SetAttributes, SetMode, Time,
 };
+use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, OnceLock};
 
+use self::privileges::{CAPABILITIES, drop_capabilities, without_privileges};
 use crate::acl;
 use crate::caller::Caller;
+use crate::forgotten::Forgotten;
 use crate::kept::KeptPages;
 use crate::options::{Cache, MountOptions};
 use crate::stream::Piece;
@@ -42,6 +47,7 @@ pub(crate) struct Mounted {
     table: Table,
     streams: Streams,
     options: MountOptions,
+    forgotten: Forgotten,
     kernel: Arc<OnceLock<Box<dyn Kernel>>>,
     kept: Arc<KeptPages>,
 }
@@ -58,7 +64,8 @@ pub(crate) enum Read {
 impl Mounted {
     pub(crate) fn new(fs: &FileSystem, options: MountOptions) -> Result<Mounted, FsError> {
         let (table, streams) = (Table::new(fs.root()?), Streams::default());
-        Ok(Mounted { fs: fs.clone(), table, streams, options, kernel: Arc::default(), kept: Arc::default() })
+        let (kernel, kept) = (Arc::default(), Arc::default());
+        Ok(Mounted { fs: fs.clone(), table, streams, options, forgotten: Forgotten::default(), kernel, kept })
     }
 
     /// Where to set whom to tell of attributes that change in a request whose answer has none.
@@ -120,21 +127,27 @@ impl Mounted {
     /// (`open_by_handle_at`, an export by NFS). Nobody has it open: then the kernel would not ask.
     fn again(&self, number: u64) -> Result<Metadata, FsError> {
         let data = match self.table.tell_again(number) {
-            Some(known) => self.shown(&known.inode).inspect_err(|_| self.table.forget(number, 1))?,
+            Some(known) => self.shown(&known.inode).inspect_err(|_| self.forget(number, 1))?,
             None => {
                 let ino = u32::try_from(number).map_err(|_| FsError::NotFound)?;
                 self.told(self.fs.inode(Nid(ino))?)?
             }
         };
         if data.links == 0 {
-            self.table.forget(number, 1);
+            self.forget(number, 1);
             return Err(FsError::NotFound);
         }
         Ok(data)
     }
 
     pub(crate) fn forget(&self, number: u64, count: u64) {
-        self.table.forget(number, count);
+        if self.table.forget(number, count) && self.forgotten.is_much(|| self.table.len()) {
+            self.fs.shrink_caches();
+        }
+    }
+
+    pub(crate) fn is_known(&self, number: u64) -> bool {
+        self.table.is_known(number)
     }
 
     pub(crate) fn attributes(&self, number: u64) -> Result<Metadata, FsError> {
@@ -155,7 +168,7 @@ impl Mounted {
             attributes.permissions = without_privileges(&inode.metadata()?, caller);
         }
         if owner {
-            self.drop_capabilities(inode)?;
+            drop_capabilities(&known)?;
         }
         if attributes != SetAttributes::default() {
             inode.set_attributes(&attributes)?;
@@ -168,28 +181,6 @@ impl Mounted {
             }
         }
         self.shown(inode)
-    }
-
-    /// Takes set-id bits and capabilities from a file that somebody writes to. The kernel would go on to run the file
-    /// with the rights that it had, because the answer to a write has no permissions.
-    fn drop_privileges(&self, caller: Caller, inode: &InodeRef) -> Result<(), FsError> {
-        if let Some(permissions) = without_privileges(&inode.metadata()?, caller) {
-            inode.set_attributes(&SetAttributes::default().permissions(Some(permissions)))?;
-            if let Some(kernel) = self.kernel.get() {
-                kernel.forget_attributes(self.table.number(inode.ino().0.into()));
-            }
-        }
-        self.drop_capabilities(inode)
-    }
-
-    fn drop_capabilities(&self, inode: &InodeRef) -> Result<(), FsError> {
-        if inode.kind() != FileKind::Regular {
-            return Ok(());
-        }
-        match inode.remove_xattr(b"security.capability") {
-            Ok(()) | Err(FsError::NoAttribute) => Ok(()),
-            Err(error) => Err(error),
-        }
     }
 
     pub(crate) fn create(
@@ -325,8 +316,11 @@ impl Mounted {
     ) -> Result<usize, FsError> {
         let _handed_over = kept.then(|| self.kept.begin());
         let known = self.get(number)?;
-        if let Some(caller) = by {
-            self.drop_privileges(caller, &known.inode)?;
+        match by {
+            Some(caller) => self.drop_privileges(caller, &known)?,
+            // Who may keep set-id bits loses these all the same. Where the kernel caches, it takes them away itself.
+            None if !kept && self.options.cache == Cache::None => drop_capabilities(&known)?,
+            None => {}
         }
         let file = known.file()?;
         let mut written = file.write_at(buf, offset);
@@ -358,7 +352,7 @@ impl Mounted {
 
     /// Entries of a directory from a position on; none at its end.
     pub(crate) fn list(&self, number: u64, from: u64) -> Result<Vec<DirEntry>, FsError> {
-        self.get(number)?.dir()?.read(from, LISTED)
+        self.get(number)?.list(from, LISTED)
     }
 
     pub(crate) fn allocate(
@@ -374,7 +368,7 @@ impl Mounted {
         known.stream.changed();
         allocated?;
         // The kernel says of a write whether it takes the privileges, but not here.
-        if caller.uid != 0 { self.drop_privileges(caller, &known.inode) } else { self.drop_capabilities(&known.inode) }
+        if caller.uid != 0 { self.drop_privileges(caller, &known) } else { drop_capabilities(&known) }
     }
 
     /// The first byte at or behind `offset` that is data, or that is in a hole; `None` behind the end of the file.
@@ -422,7 +416,12 @@ impl Mounted {
         }
         let known = self.get(number)?;
         if name != acl::ACCESS {
-            return known.inode.set_xattr(name, value, mode);
+            let set = known.inode.set_xattr(name, value, mode);
+            if name == CAPABILITIES {
+                // Behind it, so that no look that came before says that there are none.
+                known.capable.store(true, Ordering::Release);
+            }
+            return set;
         }
         let (bits, whole) = acl::mode(value)?;
         if whole {
@@ -450,16 +449,6 @@ impl Mounted {
             done => done,
         }
     }
-}
-
-/// The permissions without set-id bits, if there are any. Those of a directory mean something else.
-fn without_privileges(data: &Metadata, caller: Caller) -> Option<u16> {
-    let mut left = data.permissions & !0o4000;
-    // Without the group's right to execute the bit means something else. It is left to those who could set it.
-    if left & 0o010 != 0 || left & 0o2000 != 0 && caller.uid != 0 && !caller.is_in(data.gid) {
-        left &= !0o2000;
-    }
-    (data.kind != FileKind::Directory && left != data.permissions).then_some(left)
 }
 
 /// The present, for requests that ask for it.

@@ -7,6 +7,7 @@ mod commands;
 mod cut;
 mod depth_one;
 mod endure;
+mod flip;
 mod lsm;
 mod plot;
 mod pmem;
@@ -90,6 +91,8 @@ enum Command {
     Endured(endure::EnduredArgs),
     /// Makes the image that a log of writes comes to.
     Replay(replay::Args),
+    /// Flips bits in the tables of a volume.
+    Flip(flip::Args),
     /// Measures transfers on persistent memory, mapped or as a block device. Its contents are lost.
     Pmem(pmem::Args),
     /// Measures volumes on a device. Its contents are lost; an aged volume stays.
@@ -205,6 +208,7 @@ fn main() -> anyhow::Result<()> {
         Command::Endure(args) => endure::run(&args),
         Command::Endured(args) => endure::check(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Flip(args) => flip::run(&args),
         Command::Pmem(args) => pmem::run(&args),
         Command::Rates(args) => rates::run(&args),
         Command::Commands(args) => commands::run(&args),

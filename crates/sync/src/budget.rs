@@ -138,7 +138,8 @@ impl Budget {
         if state.frozen {
             return state.pool;
         }
-        let cached: Vec<u64> = self.caches.iter().map(|cache| cache.swap(FROZEN, AcqRel)).collect();
+        let order = protocol_value!("budget_count_acquires", AcqRel, Release);
+        let cached: Vec<u64> = self.caches.iter().map(|cache| cache.swap(FROZEN, order)).collect();
         for (cache, units) in self.caches.iter().zip(&cached) {
             cache.store(*units, protocol_value!("budget_count_releases", Release, Relaxed));
         }
@@ -159,7 +160,7 @@ impl Budget {
         // Fill the cache on the way. It is not frozen, and will not be while we have the lock.
         if !state.frozen && left >= self.batch && cache.load(Relaxed) < self.batch {
             state.pool -= self.batch;
-            cache.fetch_add(self.batch, AcqRel);
+            cache.fetch_add(self.batch, protocol_value!("budget_refill_releases", AcqRel, Relaxed));
         }
         self.thaw_if_large(&mut state);
         true
@@ -178,7 +179,8 @@ impl Budget {
                 state.pool += cached - self.batch;
                 break;
             });
-            match cache.compare_exchange_weak(cached, self.batch, AcqRel, Relaxed) {
+            let order = protocol_value!("budget_drain_acquires", AcqRel, Release);
+            match cache.compare_exchange_weak(cached, self.batch, order, Relaxed) {
                 Ok(_) => {
                     state.pool = state.pool.saturating_add(cached - self.batch);
                     break;

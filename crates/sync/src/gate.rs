@@ -135,7 +135,7 @@ impl Gate {
         let slot = self.inside.slot_index();
         self.count(slot).fetch_add(1, Relaxed);
         protocol_step!("gate_try_enter_fence", fence(SeqCst));
-        if self.closed.load(Acquire) {
+        if self.closed.load(protocol_value!("gate_try_enter_acquires", Acquire, Relaxed)) {
             self.leave(slot);
             return None;
         }

@@ -1,17 +1,14 @@
-//! Models of the counter and the budget.
+//! Models of the counter and the budget: no unit is lost, taken twice or refused. What a unit carries from its giver to
+//! its taker is in `loom_units.rs`.
 #![cfg(loom)]
 
 // mutant: counter_add_not_atomic, killed by: no_addition_is_lost
 // mutant: budget_take_not_atomic, killed by: no_unit_is_taken_twice
 // mutant: budget_give_not_atomic, killed by: units_survive_freezing_and_thawing
-// mutant: budget_give_order, killed by: units_carry_what_was_done_before
-// mutant: budget_take_order, killed by: a_unit_of_the_same_cache_carries_what_was_done_before
-// mutant: budget_give_order, killed by: a_unit_of_the_same_cache_carries_what_was_done_before
-// mutant: budget_count_releases, killed by: a_unit_that_was_counted_carries_what_was_done_before
 // mutant: budget_drain_not_atomic, killed by: a_full_cache_is_emptied_while_others_use_it
 // mutant: budget_drain_freezes, killed by: what_is_there_is_not_refused
 
-use f2fs_sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use f2fs_sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use f2fs_sync::{Arc, Budget, ShardedCounter, model, thread};
 
 #[test]
@@ -123,62 +120,5 @@ fn a_full_cache_is_emptied_while_others_use_it() {
             thread.join().expect("the thread does not panic");
         }
         assert_eq!(budget.available_exact(), 13);
-    });
-}
-
-#[test]
-fn units_carry_what_was_done_before() {
-    model::exhaustive("units_carry_what_was_done_before", || {
-        let budget = Budget::with_batch(8, 1);
-        assert!(budget.try_take(6));
-        let shared = Arc::new((budget, AtomicUsize::new(0)));
-        let other = Arc::clone(&shared);
-        let thread = thread::spawn(move || {
-            other.1.store(1, Relaxed);
-            other.0.give(1);
-        });
-        // Two units are left; the third is the one that the other thread gives.
-        if shared.0.try_take(3) {
-            assert_eq!(shared.1.load(Relaxed), 1);
-        }
-        thread.join().expect("the thread does not panic");
-    });
-}
-
-/// One thread gives units to the cache of its slot, and another one takes them there.
-///
-/// The taker asks a flag first: of the accesses to one variable loom reverses only the last, so it would never try the
-/// order in which the first look at the cache finds what was given. The flag is a variable of its own, and orders
-/// nothing.
-fn from_cache_to_cache(after: fn(&Budget)) {
-    let budget = Budget::with_batch(16, 2);
-    // Two units are in this slot's cache after that, one in the pool.
-    assert!(budget.try_take(13));
-    let shared = Arc::new((budget, AtomicUsize::new(0), AtomicBool::new(false)));
-    // Thread 1 has the other slot, thread 2 this one.
-    thread::spawn(|| ()).join().expect("the thread does not panic");
-    let other = Arc::clone(&shared);
-    let thread = thread::spawn(move || {
-        other.1.store(1, Relaxed);
-        other.0.give(2);
-        after(&other.0);
-        other.2.store(true, Relaxed);
-    });
-    // Three units are left; the fourth is one that the other thread gives.
-    if shared.2.load(Relaxed) && shared.0.try_take(4) {
-        assert_eq!(shared.1.load(Relaxed), 1);
-    }
-    thread.join().expect("the thread does not panic");
-}
-
-#[test]
-fn a_unit_of_the_same_cache_carries_what_was_done_before() {
-    model::bounded("a_unit_of_the_same_cache_carries_what_was_done_before", 3, || from_cache_to_cache(|_| ()));
-}
-
-#[test]
-fn a_unit_that_was_counted_carries_what_was_done_before() {
-    model::bounded("a_unit_that_was_counted_carries_what_was_done_before", 3, || {
-        from_cache_to_cache(|budget| assert!(budget.available_exact() <= 5));
     });
 }

@@ -5,6 +5,7 @@
 //! | [`volumes`] | small volumes, and the judges of what is left of them |
 //! | [`model`], [`worker`] | a naive file system, and random operations on it beside the real one |
 //! | [`synced`] | volumes with files that were synced after a checkpoint |
+//! | [`entries`] | where entries of NAT and SIT stand, to flip bits of them |
 //! | [`harm`] | volumes with one damage, by hand |
 //! | [`hostile`] | volumes with arbitrary damage behind right checksums, and what is done with them |
 //!
@@ -15,6 +16,7 @@
 #![allow(missing_docs, missing_debug_implementations, reason = "names say what helpers of tests are")]
 #![allow(clippy::unwrap_used, clippy::new_without_default, reason = "a helper that fails is a failed test")]
 
+pub mod entries;
 pub mod harm;
 pub mod hostile;
 pub mod model;

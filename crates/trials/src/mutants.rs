@@ -112,4 +112,6 @@ pub const OF_STORM: &[(&str, &str)] = &[
     ("sync_mark", "no mark on the inode of a synced file"),
     ("cleaner_slot_left_out", "the slot of a moved block names the old place, which is free"),
     ("write_ignores_overlap", "a write does not wait for those of the same blocks"),
+    ("append_end_seen_before_its_lock", "an append goes to where the end was before it had the lock"),
+    ("cut_without_its_lock", "a cut does not wait for those who write behind it"),
 ];

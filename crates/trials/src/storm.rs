@@ -17,21 +17,25 @@
 //!
 //! # Locking
 //!
-//! Threads share what was found wrong, behind a mutex that is a leaf. A file is known to one thread, but one that all write: there, each
-//! thread knows its stripes.
+//! Threads share what was found wrong, behind a mutex that is a leaf. A file is known to one thread, but two that all write: there, each
+//! thread knows what is its own, and all know its sizes and cuts (`together.rs`).
 
+mod appended;
 mod common;
 mod contents;
 mod hands;
 mod promise;
+mod together;
 mod verdict;
 mod world;
 
+use f2fs_files::FsError;
 use f2fs_sync::Mutex;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use self::hands::Hands;
+use self::promise::Known;
 use self::world::{End, World};
 use crate::pool::{self, caught};
 use crate::watch;
@@ -116,6 +120,13 @@ impl Storm {
     fn wrong(&self, what: String) {
         self.wrong.lock().push(what);
     }
+
+    /// Makes a file durable.
+    fn sync(&self, file: &mut Known) -> Result<(), FsError> {
+        let synced = file.sync()?;
+        self.syncs.fetch_add(synced.into(), Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 /// One volume, from its making to the last look.
@@ -144,6 +155,7 @@ fn volume(seed: u64, fsck: bool) -> Result<StormTally, String> {
             }
         }
     });
+    files.iter_mut().for_each(Known::take_in_cuts);
     let closed = world.end != End::Cut && world.close(&mut files);
     let done = storm.done.each_ref().map(|count| count.load(Ordering::Relaxed));
     let mut wrong = std::mem::take(&mut *storm.wrong.lock());

@@ -1,6 +1,6 @@
 //! Moving blocks: contiguous ones become one request, many requests one batch.
 
-use f2fs_device::{AlignedBuf, BlockDevice, DeviceError, DeviceErrorKind, Op, Operation, Request};
+use f2fs_device::{AlignedBuf, BlockDevice, DeviceError, Op, Request};
 use f2fs_format::{BlockAddr, RawBlock};
 
 /// Blocks in one request at most: a segment.
@@ -25,16 +25,12 @@ pub(crate) fn read_each<E: From<DeviceError>>(
     for batch in addrs.chunks(MAX_BATCH_BLOCKS) {
         let requests =
             runs(batch).map(|(start, len)| Request::read(u64::from(start.0), AlignedBuf::new(len))).collect::<Vec<_>>();
-        let end = done + batch.len();
-        for ((_, len), completion) in runs(batch).zip(device.submit(requests).wait()) {
+        for ((_, len), completion) in runs(batch).zip(device.execute_all(requests)?) {
             let buf = completion.checked(len as u64).into_buf()?;
             for index in 0..buf.blocks() {
                 visit(done, buf.block(index))?;
                 done += 1;
             }
-        }
-        if let Some(addr) = addrs.get(done).filter(|_| done < end) {
-            return Err(DeviceError::new(Operation::Read, addr.0.into(), 1, DeviceErrorKind::Lost).into());
         }
     }
     Ok(())
@@ -171,18 +167,15 @@ impl<'a> WriteBatch<'a> {
             // Waiting for one request is less work than for a batch.
             return requests.pop().map_or(Ok(()), |request| self.device.execute(request).result);
         }
-        for completion in self.device.submit(requests).wait() {
-            completion.result?;
-        }
-        Ok(())
+        self.device.execute_all(requests)?.into_iter().try_for_each(|completion| completion.result)
     }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 #[allow(clippy::unwrap_used)] // a test fails by panicking
 mod tests {
-    use f2fs_device::MemoryDevice;
-    use f2fs_device_test::TimingDevice;
+    use f2fs_device::{DeviceErrorKind, MemoryDevice};
+    use f2fs_device_test::{Fault, FaultDevice, FaultRule, TimingDevice};
     use f2fs_sync::PlainArc;
 
     use super::*;
@@ -234,6 +227,28 @@ mod tests {
             assert_eq!(device.stat().writes.requests, requests);
             for addr in addrs {
                 assert!(*memory.read(addr.into(), 1).unwrap().block(0) == block(addr), "{addr}");
+            }
+        }
+    }
+
+    /// Blocks are not taken for those of requests that were answered.
+    #[test]
+    fn blocks_that_nobody_answers_for_are_an_error() {
+        let memory = PlainArc::new(MemoryDevice::new(100));
+        let addrs: Vec<BlockAddr> = [3, 5, 9].map(BlockAddr).to_vec();
+        for addr in &addrs {
+            memory.write_slice(u64::from(addr.0), &block(addr.0)).unwrap();
+        }
+        for lost in 0..4 {
+            let device = FaultDevice::new(memory.clone());
+            device.arm(FaultRule::on_all().after(lost).fault(Fault::Unanswered));
+            let read = read_each(&device, &addrs, |index, bytes| {
+                assert_eq!(*bytes, block(addrs[index].0));
+                Ok::<(), DeviceError>(())
+            });
+            match read {
+                Ok(()) => assert_eq!(device.faults(), 0),
+                Err(error) => assert_eq!((error.kind, device.faults()), (DeviceErrorKind::Lost, 1)),
             }
         }
     }

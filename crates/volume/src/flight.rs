@@ -41,7 +41,7 @@ mod source;
 use core::ops::Range;
 use std::thread::panicking;
 
-use f2fs_device::{BlockDevice, Completion, DeviceError, Request, Ticket};
+use f2fs_device::{BlockDevice, Completion, DeviceError, DeviceErrorKind, Operation, Request, Ticket};
 use f2fs_format::inode::Inode;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid};
@@ -76,7 +76,8 @@ pub struct Flight {
     new_blocks: u64,
     /// Where the last piece ends in the file.
     end: u64,
-    tickets: Vec<Ticket>,
+    /// Batches, each with the number of its requests.
+    tickets: Vec<(Ticket, usize)>,
     /// The only request, if it need not go off at once.
     deferred: Option<Request>,
     /// Whether requests that are done are kept for the journal, and those that are.
@@ -247,7 +248,12 @@ impl Flight {
     /// Waits for the device: what follows is the end.
     fn wait(&mut self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
         self.is_open = false;
-        let Flight { deferred, tickets, keep, kept, .. } = self;
+        let Flight { deferred, tickets, runs, keep, kept, .. } = self;
+        let lost = || {
+            let first = runs.first().map_or(0, |run| run.addr.0.into());
+            let blocks = runs.iter().map(|run| u64::from(run.len)).sum();
+            DeviceError::new(Operation::Write, first, blocks, DeviceErrorKind::Lost)
+        };
         let mut done = |completion: Completion| {
             if *keep == Keep::Data {
                 kept.push(PlainArc::new(completion.request));
@@ -255,9 +261,14 @@ impl Flight {
             completion.result
         };
         let mut result = deferred.take().map_or(Ok(()), |request| done(device.execute(request)));
-        for mut ticket in tickets.drain(..) {
-            while let Some((_, completion)) = ticket.wait_any() {
-                result = result.and(done(completion));
+        for (ticket, requests) in tickets.drain(..) {
+            let mut keep_first = |new: Result<(), DeviceError>| {
+                if result.is_ok() {
+                    result = new;
+                }
+            };
+            if !ticket.wait_each(requests, |_, completion| keep_first(done(completion))) {
+                keep_first(Err(lost()));
             }
         }
         result

@@ -70,6 +70,12 @@ impl Nodes<'_> {
         self.0.store.insert_read(page, freed).ok_or_else(|| gone.into())
     }
 
+    /// Drops clean nodes that nobody uses from a cache that is above its limit
+    /// ([`VolumeOptions::node_cache`](crate::VolumeOptions::node_cache)). A checkpoint does the same.
+    pub fn shrink(self) {
+        self.0.store.shrink();
+    }
+
     /// Reads many nodes at once into the cache: those that are not there yet, in one batch. Errors are left to
     /// [`get`](Self::get).
     pub fn prefetch(self, nids: &[Nid]) {
@@ -82,7 +88,8 @@ impl Nodes<'_> {
         for chunk in wanted.chunks(256) {
             let requests =
                 chunk.iter().map(|(_, entry)| Request::read(u64::from(entry.addr.0), AlignedBuf::new(1))).collect();
-            for ((nid, entry), completion) in chunk.iter().zip(self.0.device.submit(requests).wait()) {
+            let Ok(read) = self.0.device.execute_all(requests) else { return };
+            for ((nid, entry), completion) in chunk.iter().zip(read) {
                 let Ok(buf) = completion.checked(1).into_buf() else { continue };
                 let block = Box::new(*NodeBlock::read(buf.block(0)));
                 if self.verify(*nid, entry.ino, entry.addr, &block).is_ok() {

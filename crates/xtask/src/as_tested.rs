@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use serde::Deserialize;
 
-use crate::{Result, process};
+use crate::{Result, built, process};
 
 /// What cargo says of the workspace, as far as it matters here.
 #[derive(Deserialize)]
@@ -59,7 +59,5 @@ pub(crate) fn build(kind: &str, name: &str) -> Result<PathBuf> {
     // A test is named too: as soon as there is one, what the tests of all packages are built on decides with which
     // features everything is built.
     let mut command = process::cargo(["build", "--workspace", "--test", "facade", &format!("--{kind}"), name]);
-    process::run(command.args(FEATURES))?;
-    let home = process::root().join("target").join("debug");
-    Ok(if kind == "example" { home.join("examples") } else { home }.join(name))
+    built::program(command.args(FEATURES), name)
 }

@@ -3,13 +3,13 @@
 //! Options behind `--` go to its program: `cargo xtask crash -- --states 10000000 --diary FILE` goes on
 //! where it ended the last time, `-- --help` tells the rest.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-use crate::{Result, as_tested, process};
+use crate::{Result, as_tested, built, process};
 
 /// States of each search for a mutant, at most.
 const SEARCH: &str = "12000";
@@ -49,7 +49,8 @@ const BESIDE_TESTS: [(&str, &str); 5] = [
 pub(crate) fn run(args: &Args) -> Result<()> {
     if args.mutants {
         // A program with a name of its own, so that nobody runs the switches by mistake.
-        find_mutants(&build("trials-mutants", &["--features", "mutants"])?, &args.options)?;
+        let program = built::release("f2fs-trials", "trials-mutants", &["--features", "mutants"])?;
+        find_mutants(&program, &args.options)?;
         // The others stand beside the tests that find them.
         let mut command = process::cargo(["test"]);
         for (package, test) in BESIDE_TESTS {
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let mut within = process::cargo(["test", "--package", "f2fs-uring", "--features", "mutants", "--lib"]);
         return process::run(within.args(["mutants_are_found", "--", "--nocapture"]));
     }
-    let mut command = Command::new(build("trials", &[])?);
+    let mut command = Command::new(built::release("f2fs-trials", "trials", &[])?);
     command.current_dir(process::root()).args(args.faults.then_some("--faults")).args(&args.options);
     process::run(&mut command)
 }
@@ -77,12 +78,6 @@ pub(crate) fn as_tested() -> Result<()> {
     let mut command = Command::new(as_tested::build("bin", "trials")?);
     process::run(command.current_dir(process::root()).args(["--storm", "1000", "--seconds", "15"]).args(STORM))?;
     find_mutants(&as_tested::build("bin", "trials-mutants")?, &[])
-}
-
-fn build(program: &str, features: &[&str]) -> Result<PathBuf> {
-    let mut command = process::cargo(["build", "--release", "--package", "f2fs-trials", "--bin", program]);
-    process::run(command.args(features))?;
-    Ok(process::root().join("target").join("release").join(program))
 }
 
 fn find_mutants(program: &Path, options: &[String]) -> Result<()> {

@@ -11,14 +11,14 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
 use crate::guest::{Bench, GuestOutput, bench, cache, programs};
-use crate::{Result, process};
+use crate::{Result, files, process};
 
 /// How long the kernel may take for all scripts of a mode, or all samples.
 const LIMIT: Duration = Duration::from_secs(2 * 3600);
@@ -57,10 +57,10 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Mode::Posix, Mode::Strict])]
     fsync_mode: Vec<Mode>,
     /// Number of random scripts.
-    #[arg(long, default_value_t = 60)]
-    count: usize,
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    count: u64,
     /// Number of distinct states to check for each mode, about.
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     states: u64,
     /// The seed of the random scripts.
     #[arg(long, default_value_t = 1)]
@@ -109,9 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn run_mode(args: &Args, mode: Mode, bench: &Bench, trials: &Path, home: &Path) -> Result<()> {
-    if home.exists() {
-        fs::remove_dir_all(home)?;
-    }
+    files::remove_dir(home)?;
     let (count, states) = if args.quick { (8, 4000) } else { (args.count, args.states) };
     let mut command = Command::new(trials);
     command.arg("scripts").arg(home).args(["--count", &count.to_string(), "--seed", &args.seed.to_string()]);
@@ -124,12 +122,11 @@ fn run_mode(args: &Args, mode: Mode, bench: &Bench, trials: &Path, home: &Path) 
     let begun = Instant::now();
     let performed = perform(bench, mode, trials, home)?;
     println!("{}: the kernel was done after {:.0} s", mode.name(), begun.elapsed().as_secs_f32());
-    for entry in fs::read_dir(&performed.share)? {
-        let path = entry?.path();
+    for path in files::entries(&performed.share)? {
         if path.extension().is_some_and(|kind| kind == "log" || kind == "report")
             && let Some(name) = path.file_name()
         {
-            fs::rename(&path, home.join(name))?;
+            fs::rename(&path, home.join(name)).with_context(|| format!("cannot move {}", path.display()))?;
         }
     }
 
@@ -146,8 +143,8 @@ fn run_mode(args: &Args, mode: Mode, bench: &Bench, trials: &Path, home: &Path) 
 fn perform(bench: &Bench, mode: Mode, trials: &Path, home: &Path) -> Result<GuestOutput> {
     let mut boot = bench.guest.boot(&format!("crash-kernel-{}", mode.name())).processors(2);
     boot = boot.program(trials).carry(&home.join("scripts"));
-    for entry in fs::read_dir(home.join("grounds"))? {
-        boot = boot.carry(&entry?.path());
+    for ground in files::entries(home.join("grounds"))? {
+        boot = boot.carry(&ground);
     }
     let script = format!("MODE={}\n{}", mode.name(), include_str!("crash_kernel.sh"));
     let output = boot.run(&script, LIMIT)?;
@@ -163,19 +160,16 @@ fn mount(bench: &Bench, mode: Mode, home: &Path) -> Result<String> {
     let mut images = Vec::new();
     for directory in ["findings", "samples"] {
         let directory = home.join(directory);
-        let mut some: Vec<PathBuf> = Vec::new();
         if directory.exists() {
-            some = fs::read_dir(&directory)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+            images.extend(files::entries(&directory)?);
         }
-        some.sort_unstable();
-        images.extend(some);
     }
     images.truncate(MOUNTED);
     let mut boot = bench.guest.boot(&format!("crash-kernel-{}-mount", mode.name()));
     let mut script = String::new();
     let name = |index: usize| format!("state-{index:03}.img");
     let carried = home.join("carried");
-    fs::create_dir_all(&carried)?;
+    fs_err::create_dir_all(&carried)?;
     for (index, image) in images.iter().enumerate() {
         let link = carried.join(name(index));
         fs::hard_link(image, &link).with_context(|| link.display().to_string())?;
@@ -209,7 +203,7 @@ fn mount(bench: &Bench, mode: Mode, home: &Path) -> Result<String> {
             (_, Err(_)) => other.push(format!("{shown}: not mounted by the kernel")),
         }
     }
-    fs::remove_dir_all(&carried)?;
+    files::remove_dir(&carried)?;
     let all = images.len();
     if other.is_empty() {
         return Ok(format!("{same} states were mounted by the kernel, and are there what they are here"));

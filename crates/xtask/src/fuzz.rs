@@ -21,7 +21,7 @@ use anyhow::{Context, bail};
 
 use self::diary::{Diary, Line};
 use self::plan::Total;
-use crate::{Result, Usage, process, tools};
+use crate::{Result, Usage, built, process, tools};
 
 /// All targets.
 const TARGETS: [&str; 13] = [
@@ -53,6 +53,9 @@ const LIMITS: [&str; 4] = ["-timeout=120", "-rss_limit_mb=4096", "-len_control=0
 /// of thousands of features, keeping count of that took 39 % of the time of `use_corrupt`, which reached 1 % less code
 /// without, after as many inputs. The quick targets keep it: `extent` reached 2 % less code.
 const BY_AGE: &str = "-entropic=0";
+/// What libFuzzer takes for a limit of seconds or inputs: 0 is none at all, and of a larger number it drops the upper
+/// bits.
+const LIMITED: std::ops::RangeInclusive<i64> = 1..=i32::MAX as i64;
 /// How libFuzzer says how many inputs it tried.
 const EXECUTED: &str = "stat::number_of_executed_units:";
 
@@ -63,11 +66,11 @@ pub(crate) struct Args {
     /// `roll_forward`, repair, extent, zones or journal.
     target: Option<String>,
     /// Seconds that each target runs.
-    #[arg(long, default_value_t = 60)]
-    seconds: u64,
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(LIMITED))]
+    seconds: u32,
     /// Number of inputs that each target gets, however long that takes.
-    #[arg(long, conflicts_with = "seconds")]
-    runs: Option<u64>,
+    #[arg(long, value_name = "INPUTS", conflicts_with = "seconds", value_parser = clap::value_parser!(u32).range(LIMITED))]
+    runs: Option<u32>,
     /// Repeat the targets until the diary counts so many inputs, as in 1e9. Each turn of a target takes `--seconds`.
     #[arg(long, value_name = "INPUTS", conflicts_with_all = ["runs", "quick"])]
     total: Option<Total>,
@@ -139,9 +142,10 @@ fn build(fuzz: &Path, targets: Vec<&'static str>, quick: bool) -> Result<Vec<Bui
         for target in &targets {
             build.args(["--bin", target]);
         }
-        process::run(&mut build)?;
-        let programs = dir.join(&triple).join(profile);
-        all.extend(targets.into_iter().map(|target| Built { target, program: programs.join(target) }));
+        let programs = built::programs(&mut build)?;
+        for target in targets {
+            all.push(Built { target, program: built::named(&programs, target)? });
+        }
     }
     Ok(all)
 }
@@ -164,8 +168,8 @@ fn fuzz_one(fuzz: &Path, Built { target, program }: &Built, args: &Args) -> Resu
         None => format!("-max_total_time={}", args.seconds),
     };
     let [corpus, artifacts] = ["corpus", "artifacts"].map(|name| fuzz.join(name).join(target));
-    std::fs::create_dir_all(&corpus)?;
-    std::fs::create_dir_all(&artifacts)?;
+    fs_err::create_dir_all(&corpus)?;
+    fs_err::create_dir_all(&artifacts)?;
     let mut command = Command::new(program);
     command
         .arg(corpus)
@@ -182,6 +186,8 @@ fn fuzz_one(fuzz: &Path, Built { target, program }: &Built, args: &Args) -> Resu
         command.arg("-close_fd_mask=3");
     }
     eprintln!("$ {}", process::shown(&command));
+    // While a long run goes on, the sources may go on too.
+    let commit = commit();
     let start = Instant::now();
     let mut child = command.stderr(Stdio::piped()).spawn().with_context(|| format!("cannot run {target}"))?;
     let mut executions = 0;
@@ -195,7 +201,7 @@ fn fuzz_one(fuzz: &Path, Built { target, program }: &Built, args: &Args) -> Resu
     }
     let status = child.wait()?;
     let seconds = start.elapsed().as_secs_f64();
-    Ok((Line { target: (*target).to_owned(), executions, seconds, commit: commit() }, status))
+    Ok((Line { target: (*target).to_owned(), executions, seconds, commit }, status))
 }
 
 /// The commit of the sources, with a plus behind it if they were changed since.

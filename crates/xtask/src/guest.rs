@@ -43,7 +43,6 @@ mod zone_sizes;
 mod zoned;
 mod zones;
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -57,7 +56,7 @@ use self::kernel::Kernel;
 use self::machine::Guest;
 pub(crate) use self::machine::GuestOutput;
 use self::programs::Programs;
-use crate::{Result, Usage, process, tools};
+use crate::{Result, Usage, files, process, tools};
 
 /// Options of `cargo xtask guest`.
 #[derive(Debug, Default, clap::Args)]
@@ -321,7 +320,7 @@ fn with_programs(programs: Programs, quick: bool) -> Result<Bench> {
     tools::require(tools::FOR_GUEST)?;
     let cache = cache();
     let images = cache.join("images");
-    fs::create_dir_all(&images)?;
+    fs_err::create_dir_all(&images)?;
     let here = Here { f2fs: programs.f2fs.clone(), agent: programs.agent.clone() };
     let guest = Guest::new(&cache, programs)?;
     let bench = Bench { guest, here, images, cache, quick, processors: None };
@@ -372,10 +371,9 @@ fn choose(names: &[String], quick: bool) -> Result<Vec<Test>> {
 
 /// The images of a test, whose names begin with the test's.
 fn remove_images(bench: &Bench, test: &str) -> Result<()> {
-    for entry in fs::read_dir(&bench.images)? {
-        let path = entry?.path();
+    for path in files::entries(&bench.images)? {
         if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(test)) {
-            fs::remove_file(path)?;
+            fs_err::remove_file(path)?;
         }
     }
     Ok(())

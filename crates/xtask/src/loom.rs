@@ -41,7 +41,7 @@ use anyhow::bail;
 
 pub(crate) use self::half::Half;
 pub(crate) use self::jobs::Terms;
-use crate::{Result, process};
+use crate::{Result, Usage, process};
 
 /// Options of `cargo xtask loom`.
 #[derive(Debug, clap::Args)]
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME")]
     filter: Option<String>,
     /// Seconds that one model may take.
-    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 600, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
     /// Explore bounded models with at least so many preemptions.
     #[arg(long, value_name = "NUMBER")]
@@ -100,7 +100,7 @@ pub(crate) fn run_half(half: Half, packages: &[String], filter: Option<&str>, te
     }
     println!("{}: {tally}; {:.0} s with building", half.name(), start.elapsed().as_secs_f64());
     if tally.models == 0 && tally.mutants == 0 && tally.failed == 0 {
-        bail!("no model was run: nothing has that name");
+        bail!(Usage("no model was run: nothing has that name".to_owned()));
     }
     if tally.failed > 0 {
         bail!("{} models or mutants are not as they must be", tally.failed);

@@ -3,9 +3,11 @@
 
 mod as_tested;
 mod bench;
+mod built;
 mod counting;
 mod crash;
 mod crash_kernel;
+mod files;
 mod fuzz;
 mod guest;
 mod lint;
@@ -43,6 +45,8 @@ impl Error for Usage {}
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask",
+    // Nobody finds a command `xtask` on the path.
+    bin_name = "cargo xtask",
     about = "Test, measure and package this project",
     after_help = "\
 Examples:
@@ -133,15 +137,71 @@ fn chore(words: &[&str]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     #[test]
     fn what_is_not_there_is_a_wrong_command_line() {
-        for words in
-            [&["loom", "-p", "nosuch"][..], &["shuttle", "-p", "nosuch"], &["guest", "nosuch"], &["fuzz", "nosuch"]]
-        {
+        for words in [
+            &["loom", "-p", "nosuch"][..],
+            &["shuttle", "-p", "nosuch"],
+            &["guest", "nosuch"],
+            &["fuzz", "nosuch"],
+            &["mutants", "-p", "nosuch"],
+            &["mutants", "-p", "f2fs-nosuch"],
+        ] {
             let error = chore(words).expect_err("there is none");
             assert!(error.is::<Usage>() && error.to_string().contains("nosuch"), "{words:?}: {error:#}");
+        }
+    }
+
+    #[test]
+    fn a_selection_of_nothing_is_a_wrong_command_line() {
+        for words in
+            [&["test", "--only", "fmt", "--skip", "fmt"][..], &["mutants", "-p", "sync", "--like", "nosuchthing"]]
+        {
+            let error = chore(words).expect_err("nothing is selected");
+            assert!(error.is::<Usage>(), "{words:?}: {error:#}");
+        }
+    }
+
+    #[test]
+    fn amounts_that_would_do_nothing_or_never_end_are_refused() {
+        for words in [
+            // libFuzzer takes 0 for no limit, and keeps 32 bits of a number.
+            "fuzz --seconds 0",
+            "fuzz --seconds 2147483648",
+            "fuzz --seconds 4294967297",
+            "fuzz --total 1e9 --seconds 0",
+            "fuzz --runs 0",
+            "fuzz --runs 4294967297",
+            "loom --limit 0",
+            "shuttle --limit 0",
+            "shuttle --factor 0",
+            "mutants --sample 0",
+            "mutants --budget 0",
+            "mount --operations 0",
+            "mount --transactions 0",
+            "mount --seconds 0",
+            "mount --rounds 0",
+            "mount --files 0",
+            "crash-kernel --count 0",
+            "crash-kernel --states 0",
+        ] {
+            let refused = Args::try_parse_from(["xtask"].into_iter().chain(words.split(' '))).expect_err(words);
+            assert_eq!(refused.kind(), clap::error::ErrorKind::ValueValidation, "{words}: {refused}");
+        }
+        assert!(Args::try_parse_from(["xtask", "fuzz", "--seconds", "2147483647"]).is_ok());
+    }
+
+    #[test]
+    fn help_says_how_a_chore_is_called() {
+        let names: Vec<String> = Args::command().get_subcommands().map(|chore| chore.get_name().to_owned()).collect();
+        assert!(names.len() >= 14, "{names:?}");
+        for name in names {
+            let help = Args::try_parse_from(["xtask", &name, "--help"]).expect_err("help ends the parser").to_string();
+            assert!(help.contains(&format!("Usage: cargo xtask {name}")), "{help}");
         }
     }
 }

@@ -22,7 +22,10 @@ pub(crate) struct Args {
 
 /// Measures one and two threads of this machine, in the half of production; gives the file.
 fn measure() -> Result<String> {
-    let file = env::current_dir()?.join("target/manycore-measured.csv").to_string_lossy().into_owned();
+    // The bench runs in another directory than cargo, and the target directory may be elsewhere.
+    let home = process::root().join("target");
+    fs_err::create_dir_all(&home)?;
+    let file = home.join("manycore-measured.csv").to_string_lossy().into_owned();
     let mut command = process::cargo(["bench", "--quiet", "--package", "f2fs-benches", "--bench", "manycore"]);
     process::run(command.args(["--", "--measure", "--csv", &file]))?;
     Ok(file)

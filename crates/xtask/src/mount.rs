@@ -8,6 +8,7 @@
 //! they stay there.
 
 mod fsx;
+mod interrupt;
 mod peers;
 mod pjdfstest;
 mod postgres;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::ValueEnum;
 
-use crate::{Result, Usage, process, tools};
+use crate::{Result, Usage, built, process, tools};
 
 /// Options of `cargo xtask mount`.
 #[derive(Debug, clap::Args)]
@@ -32,22 +33,22 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
     /// Number of operations of fsx for each way of mounting.
-    #[arg(long, default_value_t = 1_000_000, value_name = "NUMBER")]
+    #[arg(long, default_value_t = 1_000_000, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     operations: u64,
     /// The seed of fsx.
     #[arg(long, default_value_t = 42, value_name = "NUMBER")]
     seed: u64,
     /// Number of transactions of sqlite3 for each of its journal modes.
-    #[arg(long, default_value_t = 10_000, value_name = "NUMBER")]
+    #[arg(long, default_value_t = 10_000, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     transactions: u64,
     /// Seconds that each of stress-ng's stressors, and dbench, works.
-    #[arg(long, default_value_t = 30, value_name = "NUMBER")]
+    #[arg(long, default_value_t = 30, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
     /// Rounds of PostgreSQL, of three kills each; rounds of the peers.
-    #[arg(long, default_value_t = 5, value_name = "NUMBER")]
+    #[arg(long, default_value_t = 5, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Files of each row of the peers.
-    #[arg(long, default_value_t = 15_000, value_name = "NUMBER")]
+    #[arg(long, default_value_t = 15_000, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     files: u64,
     /// Only rows of the peers, or tests of xfstests, with this in their names.
     #[arg(long, default_value = "", value_name = "NAME")]
@@ -102,17 +103,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if !tools::is_root() || !Path::new("/dev/fuse").exists() {
         bail!("mounts need root and /dev/fuse");
     }
-    let target = process::root().join("target");
+    interrupt::hear()?;
     let f2fs = match &args.program {
-        Some(program) => program.canonicalize()?,
-        None => {
-            process::run(&mut process::cargo(["build", "--release", "--package", "f2fs-cli", "--bin", "f2fs"]))?;
-            target.join("release/f2fs")
-        }
+        Some(program) => fs_err::canonicalize(program)?,
+        None => built::release("f2fs-cli", "f2fs", &[])?,
     };
-    let images = args.images.clone().unwrap_or_else(|| target.join("mount"));
-    std::fs::create_dir_all(&images)?;
-    let bench = Bench { f2fs, images: images.canonicalize()? };
+    let images = args.images.clone().unwrap_or_else(|| process::root().join("target/mount"));
+    fs_err::create_dir_all(&images)?;
+    let bench = Bench { f2fs, images: fs_err::canonicalize(&images)? };
     let wanted = |judge| args.judge.is_none_or(|only| only == judge);
     if wanted(Judge::Pjdfstest) {
         pjdfstest::run(&bench)?;

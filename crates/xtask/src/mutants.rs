@@ -46,7 +46,7 @@ use self::judges::Judge;
 use self::order::Order;
 use self::results::{Outcome, Results};
 use self::sources::Sources;
-use crate::{Result, process};
+use crate::{Result, Usage, process};
 
 /// The crates whose faults are asked for, and whose tests judge.
 const CRATES: [&str; 6] = ["sync", "nat", "extent", "segment", "volume", "files"];
@@ -54,15 +54,16 @@ const CRATES: [&str; 6] = ["sync", "nat", "extent", "segment", "volume", "files"
 /// Options of `cargo xtask mutants`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Try only faults of this crate: sync, nat, extent, segment, volume or files. It may be given more than once.
+    /// Try only faults of this crate: sync, nat, extent, segment, volume or files, or one of them as a package, like
+    /// f2fs-nat. It may be given more than once.
     #[arg(short, long, value_name = "CRATE")]
     package: Vec<String>,
     /// Try only faults whose name has this text in it.
     #[arg(long, value_name = "TEXT")]
     like: Option<String>,
     /// Try only so many faults, drawn at random with the seed.
-    #[arg(long, value_name = "NUMBER")]
-    sample: Option<usize>,
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    sample: Option<u32>,
     /// The seed of the sample, and of the order.
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     seed: u64,
@@ -71,7 +72,7 @@ pub(crate) struct Args {
     seconds: Option<u64>,
     /// Seconds of tests that a fault may meet. What survives them, and has not met all of its tests, is listed as
     /// `alive`, and the next run tries it again: give it more.
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,
     /// Try all that were asked for, also those whose results are known.
     #[arg(long)]
@@ -87,25 +88,29 @@ pub(crate) struct Args {
 ///
 /// If the sources cannot be built with faults in them, or a fault survives that nobody has accepted.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if let Some(unknown) = args.package.iter().find(|name| !CRATES.contains(&name.as_str())) {
-        bail!("there are no mutants of {unknown}; the crates are {}", CRATES.join(", "));
+    let packages: Vec<&str> = args.package.iter().map(|name| name.strip_prefix("f2fs-").unwrap_or(name)).collect();
+    if let Some(unknown) = packages.iter().find(|name| !CRATES.contains(name)) {
+        bail!(Usage(format!("there are no mutants of {unknown}; the crates are {}", CRATES.join(", "))));
     }
     let root = process::root();
     let home = root.join("target/mutants");
-    std::fs::create_dir_all(&home)?;
     let start = Instant::now();
     let sources = Sources::read(&root, &CRATES)?;
     let faults = sources.faults();
     let mut results = Results::open(&home.join("results"), &root, faults)?;
     let is_asked = |index: usize| {
         let fault = &faults[index];
-        (args.package.is_empty() || args.package.iter().any(|name| name == fault.package()))
+        (packages.is_empty() || packages.contains(&fault.package()))
             && args.like.as_ref().is_none_or(|text| fault.name().contains(text))
     };
     let mut asked: Vec<usize> = (0..faults.len()).filter(|&index| is_asked(index)).collect();
     let of = asked.len();
+    if of == 0 {
+        // Before anything is built.
+        bail!(Usage("no fault has that in its name".to_owned()));
+    }
     asked.sort_by_key(|&index| faults[index].lot(args.seed));
-    asked.truncate(args.sample.unwrap_or(usize::MAX));
+    asked.truncate(args.sample.map_or(usize::MAX, |number| number as usize));
     if !args.report {
         let mut refused: BTreeSet<usize> = (0..faults.len())
             .filter(|&index| results.get(&faults[index]) == Some(Outcome::Unviable))

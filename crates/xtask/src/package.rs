@@ -74,7 +74,7 @@ fn packages(home: &Path, crates: &[String]) -> Result<PathBuf> {
         command.args(["--package", package]);
     }
     process::run(&mut command)?;
-    fs::create_dir_all(&unpacked)?;
+    fs_err::create_dir_all(&unpacked)?;
     let mut manifest = String::from("[workspace]\nresolver = \"3\"\nmembers = [\"f2fs*\"]\n\n[patch.crates-io]\n");
     for package in crates {
         let file = packed_as(&packed, package)?;
@@ -83,7 +83,7 @@ fn packages(home: &Path, crates: &[String]) -> Result<PathBuf> {
         let dir = file.file_stem().context("a package has no name")?.to_string_lossy();
         writeln!(manifest, "{package} = {{ path = {dir:?} }}")?;
     }
-    fs::write(unpacked.join("Cargo.toml"), manifest)?;
+    fs_err::write(unpacked.join("Cargo.toml"), manifest)?;
     // The versions that the workspace was built with, which are on this machine.
     fs::copy(process::root().join("Cargo.lock"), unpacked.join("Cargo.lock"))?;
     Ok(unpacked)
@@ -115,14 +115,14 @@ fn no_std(home: &Path) -> Result<()> {
 
 fn build_bare(home: &Path, features: &str) -> Result<process::Outcome> {
     let root = process::root();
-    fs::create_dir_all(home.join("src"))?;
+    fs_err::create_dir_all(home.join("src"))?;
     let format = root.join("crates/format");
     let manifest = format!(
         "[package]\nname = \"bare\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n\
          f2fs-format = {{ {features}default-features = false, path = {format:?} }}\n\n[profile.dev]\npanic = \"abort\"\n"
     );
-    fs::write(home.join("Cargo.toml"), manifest)?;
-    fs::write(home.join("src/lib.rs"), BARE)?;
+    fs_err::write(home.join("Cargo.toml"), manifest)?;
+    fs_err::write(home.join("src/lib.rs"), BARE)?;
     // The versions that the workspace was built with, which are on this machine.
     fs::copy(root.join("Cargo.lock"), home.join("Cargo.lock"))?;
     let mut command = process::cargo(["check", "--offline", "--quiet", "--manifest-path"]);

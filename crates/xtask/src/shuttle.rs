@@ -21,10 +21,10 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME")]
     filter: Option<String>,
     /// Seconds that one scenario may take.
-    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 600, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
     /// Multiply the number of schedules by this.
-    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    #[arg(long, default_value_t = 1, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     factor: u32,
 }
 

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use clap::ValueEnum;
 
-use crate::{Result, as_tested, chore, crash, lint, process, tools};
+use crate::{Result, Usage, as_tested, chore, crash, lint, process, tools};
 
 /// This program, by a link that stays. The path that it was started by does not do: the tests of the workspace may
 /// build it again, with other features, and replace the file there.
@@ -172,6 +172,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
     let chosen = |step: &Step| !args.skip.contains(step) && (args.only.is_empty() || args.only.contains(step));
     let all = Step::value_variants().iter().copied().filter(chosen);
+    if all.clone().next().is_none() {
+        bail!(Usage("no step is left: all that --only names are left out by --skip".to_owned()));
+    }
     // Before all else: packages are installed by one program at a time.
     let needs: Vec<&str> = all.clone().flat_map(Step::needs).copied().collect();
     let here = |step: Step| {
@@ -258,4 +261,21 @@ fn last_lines(text: &str) -> String {
 /// A step's name on the command line.
 fn name(step: Step) -> String {
     step.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Step;
+
+    #[test]
+    fn documents_say_how_long_a_target_is_fuzzed() {
+        assert!(Step::Fuzz.words().ends_with(&["--seconds", "1"]));
+        for (document, says) in [
+            (include_str!("../../../docs/TESTING.md"), "one second a target in the tests"),
+            (include_str!("../../trials/RESULTS.md"), "one second of each is a step of the tests"),
+        ] {
+            let words: Vec<&str> = document.split_whitespace().collect();
+            assert!(words.join(" ").contains(says), "{says}");
+        }
+    }
 }

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use clap::Parser;
-use f2fs_fuzz::Input;
+use f2fs_fuzz::{Input, seeds};
 
 use args::Arguments;
 
@@ -65,7 +65,7 @@ fn arguments() -> &'static [Arguments] {
     })
 }
 
-libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("command"), |data: &[u8]| {
+libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin(&[seeds::damages, seeds::borders]), |data: &[u8]| {
     let Some(input) = Input::decode(data) else { return };
     medium::put(input.device(input.usual()));
     let first = usize::from(input.choices.first().copied().unwrap_or(0));

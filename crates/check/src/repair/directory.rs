@@ -24,6 +24,8 @@ pub(super) struct Directory {
     ino: Nid,
     parent: Nid,
     is_root: bool,
+    /// It was unlinked, and has no entries but `.` and `..`; those neither, if it was cut since.
+    is_orphan: bool,
     names: HashSet<Vec<u8>>,
     subdirectories: u32,
     dots: [bool; 2],
@@ -40,9 +42,10 @@ enum Verdict {
 }
 
 impl Directory {
-    pub(super) fn new(ino: Nid, parent: Nid, is_root: bool) -> Directory {
+    pub(super) fn new(ino: Nid, parent: Nid, role: Role) -> Directory {
+        let (is_root, is_orphan) = (role == Role::Root, role == Role::Orphan);
         let (names, misplaced) = (HashSet::new(), Vec::new());
-        Directory { ino, parent, is_root, names, subdirectories: 0, dots: [false; 2], misplaced }
+        Directory { ino, parent, is_root, is_orphan, names, subdirectories: 0, dots: [false; 2], misplaced }
     }
 
     /// Puts the entries right, and with them the directory's links and depth.
@@ -53,7 +56,7 @@ impl Directory {
         content: &Content,
     ) -> Result<(), RepairError> {
         let features = walk.tables.geometry.features;
-        let dots_known_missing = node.inode().i_inline & inline::DOTS != 0;
+        let dots_known_missing = node.inode().i_inline & inline::DOTS != 0 || self.is_orphan;
         let dir_level = best_level(walk, content, node.inode().i_dir_level)?;
         if dir_level != node.inode().i_dir_level {
             walk.state.act(|| format!("directory {}: i_dir_level is {dir_level}", self.ino));
@@ -130,7 +133,7 @@ impl Directory {
                 }
                 Verdict::Replace(name, ino, file_type) => {
                     walk.state.act(|| {
-                        let name = String::from_utf8_lossy(&name);
+                        let name = name.escape_ascii();
                         format!("directory {}: the entry in slot {slot} is `{name}`, inode {ino}", self.ino)
                     });
                     clear(area, slot, length);
@@ -163,7 +166,7 @@ impl Directory {
     ) -> Result<Verdict, RepairError> {
         let entries = view(area, block);
         let Some(raw) = entries.raw(slot) else { return Ok(Verdict::Remove("it is none")) };
-        let ino = Nid::from(raw.ino);
+        let by_number = Nid::from(raw.ino);
         let stored = raw.hash_code.get();
         let (mut name, whole) = match entries.entry(slot) {
             Ok(Some(entry)) => {
@@ -176,13 +179,22 @@ impl Directory {
             if block != INLINE && !in_place(block, 0, dir_level) {
                 return Ok(Verdict::Remove("it stands in the wrong bucket"));
             }
-            return Ok(self.dot(dot.len() - 1, ino, raw.file_type, whole && stored == 0));
+            return Ok(self.dot(dot.len() - 1, by_number, raw.file_type, whole && stored == 0));
         }
+        if self.is_orphan {
+            return Ok(Verdict::Remove("the directory was unlinked"));
+        }
+        let turned = name.as_deref().and_then(|name| walk.state.turned(self.ino, name));
+        let ino = turned.unwrap_or(by_number);
         let reference = Reference { holder: self.ino, slot: Slot::Entry(block, slot as u32) };
-        if walk.state.is_cut(reference) {
+        if turned.is_none() && walk.state.is_cut(reference) {
+            walk.state.dangles(self.ino, name.as_deref());
             return Ok(Verdict::Remove("another entry names the directory"));
         }
-        let Some(mut inode) = walk.peek(ino)? else { return Ok(Verdict::Remove("there is no such inode")) };
+        let Some(mut inode) = walk.peek(ino)? else {
+            walk.state.dangles(self.ino, name.as_deref());
+            return Ok(Verdict::Remove("there is no such inode"));
+        };
         let by_entry = FileType::from_number(raw.file_type).unwrap_or(FileType::Unknown);
         walk.settle_kind(self.ino, ino, by_entry, &mut inode)?;
         // The inode remembers its first name.
@@ -206,16 +218,20 @@ impl Directory {
         if file_type == FileType::Unknown {
             return Ok(Verdict::Remove("neither the entry nor the inode says what it is"));
         }
-        if !self.take(walk, ino, file_type, reference, &inode)? {
+        if !self.take(walk, (ino, &name), file_type, reference, &inode)? {
             self.names.remove(&name);
+            walk.state.dangles(self.ino, Some(&name));
             return Ok(Verdict::Remove("the inode belongs elsewhere"));
+        }
+        if by_entry != file_type {
+            walk.state.note_type(self.ino, &name, by_entry);
         }
         if block != INLINE && !in_place(block, hash::dentry_hash(&name), dir_level) {
             self.misplaced.push((name, ino, file_type));
             return Ok(Verdict::Remove("it stands in the wrong bucket"));
         }
         let same = view(area, block).entry(slot).ok().flatten().is_some_and(|entry| entry.name == name);
-        let right = same && whole && !wrong_hash && by_entry == file_type;
+        let right = same && whole && !wrong_hash && by_entry == file_type && by_number == ino;
         Ok(if right { Verdict::Keep } else { Verdict::Replace(name, ino, file_type) })
     }
 
@@ -242,8 +258,7 @@ impl Directory {
             let mut entries = view_mut(area, block);
             let Some(slot) = entries.as_view().room_for(1) else { continue };
             if entries.insert(slot, name, 0, target, FileType::Directory) {
-                let dots = String::from_utf8_lossy(name).into_owned();
-                walk.state.act(|| format!("directory {}: has `{dots}` again", self.ino));
+                walk.state.act(|| format!("directory {}: has `{}` again", self.ino, name.escape_ascii()));
                 self.dots[up] = true;
             }
         }
@@ -253,7 +268,7 @@ impl Directory {
     fn take(
         &mut self,
         walk: &mut Walk<'_>,
-        ino: Nid,
+        (ino, name): (Nid, &[u8]),
         file_type: FileType,
         reference: Reference,
         inode: &NodeBlock,
@@ -272,8 +287,10 @@ impl Directory {
                 walk.state.inodes.entry(ino.0).and_modify(|links| *links += 1);
                 return Ok(true);
             }
-            // A directory has one name: in the directory that it names itself. The other entry is found and cut there.
-            if Nid::from(inode.inode().i_pino) == self.ino && walk.state.directories.get(&ino.0) != Some(&self.ino) {
+            // A directory has one name: the one that it says itself. The other entry is found and cut there.
+            let said = walk.state.said_parent(ino).unwrap_or(inode.inode().i_pino.into());
+            let is_named_here = walk.state.directories.get(&ino.0) == Some(&self.ino);
+            if said == self.ino && (!is_named_here || own_name(inode).as_deref() == Some(name)) {
                 if let Some(other) = walk.state.entry_of(ino) {
                     walk.state.cut(other);
                 }
@@ -314,7 +331,7 @@ impl Directory {
             let Some(slot) = entries.as_view().room_for(f2fs_format::dentry::slots_for(name.len())) else { continue };
             if entries.insert(slot, name, wanted, ino, file_type) {
                 walk.overlay.put(addr, &bytes);
-                let name = String::from_utf8_lossy(name).into_owned();
+                let name = name.escape_ascii();
                 walk.state.act(|| format!("directory {}: `{name}` stands in block {block} now", self.ino));
                 return Ok(());
             }

@@ -103,19 +103,21 @@ impl Walk<'_> {
                 Role::Orphan | Role::Quota => node.inode().i_pino.into(),
             };
             self.state.directories.insert(ino.0, parent);
-            if !matches!(role, Role::Orphan) {
-                let mut directory = Directory::new(ino, parent, role == Role::Root);
-                directory.mend(self, &mut node, &content)?;
-            }
+            Directory::new(ino, parent, role).mend(self, &mut node, &content)?;
         }
         let inode = node.inode_mut();
         inode.i_blocks = (1 + xattr_nodes + content.blocks).into();
-        if matches!(role, Role::Orphan) {
-            inode.i_links = 0.into();
+        match role {
+            Role::Orphan => inode.i_links = 0.into(),
+            // Nothing names it, and it has the link that mkfs.f2fs gives it.
+            Role::Quota => inode.i_links = 1.into(),
+            _ => {}
         }
         if let Role::Linked { parent, .. } = role
             && is_dir
+            && Nid::from(inode.i_pino) != parent
         {
+            self.state.note_moved(ino, inode.i_pino.into());
             inode.i_pino = parent.into();
         }
         mend_size(&mut node, features, file_type, &content, matches!(role, Role::Orphan));
@@ -294,7 +296,7 @@ impl Walk<'_> {
     ) -> Result<BlockAddr, RepairError> {
         if !self.tables.is_owner(self.overlay, addr, holder, slot)?
             && let Some(other) = self.owners()?.block(holder, slot).filter(|other| *other != addr)
-            && self.take_data(holder, slot as u32, other, Trust::Sound)?
+            && self.take_data(holder, slot as u32, other, Trust::Sound)
         {
             self.state.act(|| format!("nid {holder}: slot {slot} does not own block {addr}, but block {other}"));
             return Ok(other);
@@ -304,9 +306,15 @@ impl Walk<'_> {
             trust = None;
         }
         if let Some(trust) = trust
-            && self.take_data(holder, slot as u32, addr, trust)?
+            && self.take_data(holder, slot as u32, addr, trust)
         {
             return Ok(addr);
+        }
+        if let Some(other) = self.owners()?.forgotten_block(holder, slot).filter(|other| *other != addr)
+            && self.take_instead(holder, slot as u32, other, Trust::Sound)
+        {
+            self.state.act(|| format!("nid {holder}: slot {slot} does not own block {addr}, but block {other}"));
+            return Ok(other);
         }
         self.state.act(|| format!("nid {holder}: slot {slot} does not own block {addr}, it becomes a hole"));
         Ok(BlockAddr::NULL)

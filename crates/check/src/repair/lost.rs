@@ -196,7 +196,7 @@ fn name(
     if !insert(walk, *directory, name, ino, file_type)? {
         return Ok(false);
     }
-    let text = String::from_utf8_lossy(name).into_owned();
+    let text = name.escape_ascii();
     walk.state.act(|| format!("inode {ino}: had no name, it is `{text}` in directory {directory} now"));
     if file_type == FileType::Directory {
         let (addr, mut node) = node_of(walk, ino)?;

@@ -34,7 +34,7 @@ pub(super) fn directory(walk: &mut Walk<'_>, root: Nid, name: &[u8]) -> Result<N
     inode.i_namelen = (name.len() as u32).into();
     inode.i_name[..name.len()].copy_from_slice(name);
     add(walk, ino, root, addr, &mut node);
-    walk.state.act(|| format!("directory {} is made, inode {ino}", String::from_utf8_lossy(name)));
+    walk.state.act(|| format!("directory {} is made, inode {ino}", name.escape_ascii()));
     Ok(ino)
 }
 

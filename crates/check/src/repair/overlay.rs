@@ -12,6 +12,8 @@ use f2fs_sync::{PlainArc, RwLock};
 #[derive(Debug)]
 pub(super) struct Overlay {
     below: PlainArc<dyn BlockDevice>,
+    /// Its own: the repair has claimed the device below.
+    claims: Claims,
     changed: RwLock<BTreeMap<u64, Box<RawBlock>>>,
     /// The zones as they are to be, if they change.
     zones: RwLock<Option<Vec<Zone>>>,
@@ -19,7 +21,7 @@ pub(super) struct Overlay {
 
 impl Overlay {
     pub(super) fn new(below: PlainArc<dyn BlockDevice>) -> Overlay {
-        Overlay { below, changed: RwLock::new(BTreeMap::new()), zones: RwLock::new(None) }
+        Overlay { below, claims: Claims::new(), changed: RwLock::new(BTreeMap::new()), zones: RwLock::new(None) }
     }
 
     /// One block, changes included.
@@ -60,6 +62,7 @@ impl Overlay {
     pub(super) fn new_on(other: &Overlay) -> Overlay {
         Overlay {
             below: other.below.clone(),
+            claims: Claims::new(),
             changed: RwLock::new(other.changed.read().clone()),
             zones: RwLock::new(other.zones.read().clone()),
         }
@@ -94,7 +97,7 @@ impl BlockDevice for Overlay {
     }
 
     fn claims(&self) -> &Claims {
-        self.below.claims()
+        &self.claims
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {

@@ -21,6 +21,8 @@ use super::tables::Tables;
 pub(super) struct Owners {
     /// The blocks of each node, with the slots that they stood in.
     blocks: HashMap<Nid, Vec<(u16, BlockAddr)>>,
+    /// The same in segments of which the SIT has lost what it knew: old ones are among them.
+    forgotten: HashMap<Nid, Vec<(u16, BlockAddr)>>,
     /// The nodes of each inode but itself, by their node offsets.
     nodes: HashMap<Nid, Vec<(u32, Nid)>>,
 }
@@ -32,7 +34,9 @@ impl Owners {
         let named = owners.read_nodes(tables, overlay)?;
         for segment in tables.sit.segments().map(SegmentNo) {
             let entry = tables.sit.get(segment);
-            if entry.valid_blocks() == 0 || entry.log_type().is_some_and(LogType::is_node) {
+            let is_known = entry.valid_blocks() != 0 && !entry.log_type().is_some_and(LogType::is_node);
+            let is_forgotten = tables.is_forgotten(tables.geometry.block_at(segment, 0));
+            if !is_known && !is_forgotten {
                 continue;
             }
             let on_device = overlay.block(tables.geometry.summary_block(segment))?;
@@ -40,11 +44,13 @@ impl Owners {
             if summary.entry_type != TYPE_DATA {
                 continue;
             }
-            for offset in (0..BLOCKS_PER_SEGMENT).filter(|offset| tables.sit.is_valid(segment, *offset)) {
+            for (offset, entry) in (0..BLOCKS_PER_SEGMENT).zip(&summary.entries) {
+                let is_valid = is_known && tables.sit.is_valid(segment, offset);
                 let addr = tables.geometry.block_at(segment, offset);
-                if tables.is_there(addr) && !named.contains(addr) {
-                    let entry = &summary.entries[offset as usize];
-                    owners.blocks.entry(entry.nid.into()).or_default().push((entry.ofs_in_node.get(), addr));
+                let is_owned = entry.nid.get() != 0 && tables.is_there(addr) && !named.contains(addr);
+                if is_owned && (is_valid || is_forgotten) {
+                    let all = if is_valid { &mut owners.blocks } else { &mut owners.forgotten };
+                    all.entry(entry.nid.into()).or_default().push((entry.ofs_in_node.get(), addr));
                 }
             }
         }
@@ -86,15 +92,26 @@ impl Owners {
 
     /// The one block that stood in a slot; `None` also if there are several.
     pub(super) fn block(&self, nid: Nid, slot: usize) -> Option<BlockAddr> {
-        let mut found = self.blocks(nid).iter().filter(|(other, _)| usize::from(*other) == slot);
-        let first = found.next()?.1;
-        found.next().is_none().then_some(first)
+        single(self.blocks(nid), slot)
+    }
+
+    /// The one block that a summary says stood in a slot, and of which the SIT lost whether it is valid. For slots that
+    /// held one: what was there before is named so as well.
+    pub(super) fn forgotten_block(&self, nid: Nid, slot: usize) -> Option<BlockAddr> {
+        single(self.forgotten.get(&nid)?, slot)
     }
 
     /// The node of an inode with this node offset.
     pub(super) fn node(&self, ino: Nid, offset: u32) -> Option<Nid> {
         self.nodes.get(&ino)?.iter().find(|(other, _)| *other == offset).map(|(_, nid)| *nid)
     }
+}
+
+/// The only block of a slot.
+fn single(blocks: &[(u16, BlockAddr)], slot: usize) -> Option<BlockAddr> {
+    let mut found = blocks.iter().filter(|(other, _)| usize::from(*other) == slot);
+    let first = found.next()?.1;
+    found.next().is_none().then_some(first)
 }
 
 /// Whether the slots of a node are addresses.

@@ -17,10 +17,11 @@ use super::state::State;
 use super::tables::{Tables, bitmaps};
 use super::zoned::Sections;
 use crate::pack::slack_segments;
+use crate::sit::is_possible;
 
 /// The blocks of a segment that were reached.
 #[derive(Clone, Copy, Debug)]
-struct Used {
+pub(super) struct Used {
     map: [u8; sit::VALID_MAP_SIZE],
     nodes: u32,
     data: u32,
@@ -39,7 +40,8 @@ pub(super) fn write(
         Some(sections) => place_on_zones(tables, &used, state, sections)?,
         None => place_logs(tables, &used, state)?,
     };
-    let entries = write_sit(overlay, tables, &used, &logs, state)?;
+    let entries = sit_entries(tables, &used, &logs, state);
+    write_sit(overlay, tables, &entries, state)?;
     write_nat(overlay, tables, state)?;
     write_summaries(overlay, tables, &used, &logs, state)?;
     write_pack(overlay, tables, &logs, &entries, state)?;
@@ -47,7 +49,8 @@ pub(super) fn write(
     Ok(tables.geometry.block_at(chain.segment, chain.next_offset.into()))
 }
 
-fn used(tables: &Tables, state: &State) -> BTreeMap<u32, Used> {
+/// What was reached, by segment.
+pub(super) fn used(tables: &Tables, state: &State) -> BTreeMap<u32, Used> {
     let mut all = BTreeMap::new();
     for (addr, claim) in &state.blocks {
         let Some((segment, offset)) = tables.geometry.locate(BlockAddr(*addr)) else { continue };
@@ -140,13 +143,13 @@ fn log_of(logs: &[LogPosition; 6], segment: SegmentNo) -> Option<LogType> {
     LogType::ALL.into_iter().find(|log| logs[log.index()].segment == segment)
 }
 
-fn write_sit(
-    overlay: &Overlay,
+/// The entry of each segment.
+pub(super) fn sit_entries(
     tables: &Tables,
     used: &BTreeMap<u32, Used>,
     logs: &[LogPosition; 6],
     state: &mut State,
-) -> Result<Vec<RawSitEntry>, RepairError> {
+) -> Vec<RawSitEntry> {
     let mut entries = Vec::new();
     for segment in tables.sit.segments().map(SegmentNo) {
         let old = *tables.sit.get(segment);
@@ -175,6 +178,15 @@ fn write_sit(
         }
         entries.push(entry);
     }
+    entries
+}
+
+fn write_sit(
+    overlay: &Overlay,
+    tables: &Tables,
+    entries: &[RawSitEntry],
+    state: &mut State,
+) -> Result<(), RepairError> {
     for index in 0..tables.geometry.sit_blocks() {
         let addr = tables.geometry.sit_block(index, msb::test(&tables.pack.bitmaps.sit, index as usize));
         let mut block = Box::new(*SitBlock::read(&*overlay.block(addr)?));
@@ -182,48 +194,69 @@ fn write_sit(
         for (index, slot) in block.entries.iter_mut().enumerate() {
             let segment = SegmentNo((first + index) as u32);
             let Some(entry) = entries.get(segment.index()) else { break };
-            let is_sound = slot.valid_blocks() == msb::count(&slot.valid_map) && slot.log_type().is_some();
-            if !is_sound && slot != tables.sit.get(segment) {
+            if !is_possible(slot) && slot != tables.sit.get(segment) {
                 state.act(|| format!("segment {segment}: its entry below that of the journal is put right"));
             }
             *slot = *entry;
         }
         overlay.put(addr, block.as_block());
     }
-    Ok(entries)
+    Ok(())
+}
+
+/// The entries of a block of the NAT: without those of nodes that nothing refers to. `None`: there are only zeros, and
+/// nothing to put right.
+pub(super) fn nat_entries(
+    tables: &mut Tables,
+    index: u32,
+    state: &mut State,
+) -> Option<[RawNatEntry; ENTRIES_PER_BLOCK]> {
+    let mut entries = match tables.nat.block(index) {
+        Some(block) => block.entries,
+        None if index == 0 => NatBlock::ZERO.entries,
+        None => return None,
+    };
+    for (slot, entry) in entries.iter_mut().enumerate() {
+        let nid = Nid(index * ENTRIES_PER_BLOCK as u32 + slot as u32);
+        let was = *entry;
+        match nid.0 {
+            0 => *entry = RawNatEntry::default(),
+            1 | 2 => {
+                entry.ino = nid.into();
+                entry.block_addr = 1.into();
+            }
+            _ if entry.block_addr.get() != 0 && !state.nodes.contains_key(&nid.0) => {
+                state.act(|| format!("nid {nid}: nothing refers to it, it is free"));
+                (entry.ino, entry.block_addr) = (0.into(), 0.into());
+            }
+            _ => continue,
+        }
+        if *entry != was {
+            tables.nat.set(nid, *entry);
+        }
+    }
+    Some(entries)
+}
+
+/// Whether the table says something of a node below an entry of the journal that cannot be.
+pub(super) fn is_wrong_below(below: &RawNatEntry) -> bool {
+    below.block_addr.get() != 0 && below.ino.get() == 0
 }
 
 fn write_nat(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<(), RepairError> {
     for index in 0..tables.geometry.nat_blocks() {
-        let entries = match tables.nat.block(index) {
-            Some(block) => block.entries,
-            None if index == 0 => NatBlock::ZERO.entries,
-            // Zeros: there is nothing to put right.
-            None => continue,
-        };
+        let read = tables.nat.block(index).map_or(NatBlock::ZERO.entries, |block| block.entries);
+        let Some(entries) = nat_entries(tables, index, state) else { continue };
         let addr = tables.geometry.nat_block(index, msb::test(&tables.pack.bitmaps.nat, index as usize));
         let before = overlay.block(addr)?;
         let mut block = Box::new(*NatBlock::read(&before));
-        block.entries = entries;
-        for (slot, entry) in block.entries.iter_mut().enumerate() {
-            let nid = Nid(index * ENTRIES_PER_BLOCK as u32 + slot as u32);
-            let was = *entry;
-            match nid.0 {
-                0 => *entry = RawNatEntry::default(),
-                1 | 2 => {
-                    entry.ino = nid.into();
-                    entry.block_addr = 1.into();
-                }
-                _ if entry.block_addr.get() != 0 && !state.nodes.contains_key(&nid.0) => {
-                    state.act(|| format!("nid {nid}: nothing refers to it, it is free"));
-                    (entry.ino, entry.block_addr) = (0.into(), 0.into());
-                }
-                _ => continue,
-            }
-            if *entry != was {
-                tables.nat.set(nid, *entry);
+        for (slot, (below, entry)) in block.entries.iter().zip(&read).enumerate() {
+            if is_wrong_below(below) && below != entry {
+                let nid = index * ENTRIES_PER_BLOCK as u32 + slot as u32;
+                state.act(|| format!("nid {nid}: its entry below that of the journal is put right"));
             }
         }
+        block.entries = entries;
         if *block.as_block() != *before {
             overlay.put(addr, block.as_block());
         }
@@ -231,7 +264,8 @@ fn write_nat(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Resul
     Ok(())
 }
 
-fn write_summaries(
+/// The summaries of segments in use that are no log's.
+pub(super) fn write_summaries(
     overlay: &Overlay,
     tables: &mut Tables,
     used: &BTreeMap<u32, Used>,

@@ -20,6 +20,29 @@ impl Tables {
         Ok(self.valid_nodes(overlay)?.by_footer.get(&nid.0).cloned().unwrap_or_default())
     }
 
+    /// The valid block of a node, if the NAT leads to an older copy of it that is not valid, by footers, summary and SIT:
+    /// one flipped bit may lead from one to the other. Where the SIT is the one that is older, its copy is, too.
+    pub(super) fn instead_of(
+        &mut self,
+        overlay: &Overlay,
+        addr: BlockAddr,
+        older: &NodeBlock,
+    ) -> Result<Option<(BlockAddr, Box<NodeBlock>)>, RepairError> {
+        let version = |node: &NodeBlock| node.footer.cp_ver.get() & u64::from(u32::MAX);
+        if self.is_valid(addr) {
+            return Ok(None);
+        }
+        let mut found = Vec::new();
+        for addr in self.by_footer(overlay, older.nid())? {
+            let node = Box::new(*NodeBlock::read(&*overlay.block(addr)?));
+            let is_owner = matches!(self.owner(overlay, addr)?, Some((owner, _, true)) if owner == older.nid());
+            if self.is_valid(addr) && is_owner && node.ino() == older.ino() && version(&node) >= version(older) {
+                found.push((addr, node));
+            }
+        }
+        Ok(if found.len() == 1 { found.pop() } else { None })
+    }
+
     /// The block that a summary says is a node's, and that lost what was in it; `None` also if there are several.
     pub(super) fn by_summary(&mut self, overlay: &Overlay, nid: Nid) -> Result<Option<BlockAddr>, RepairError> {
         let all = self.valid_nodes(overlay)?.by_summary.get(&nid.0);
@@ -64,7 +87,7 @@ impl Tables {
             let summary = self.known_summary(segment).unwrap_or(SummaryBlock::read(&on_device));
             for offset in offsets {
                 let addr = self.geometry.block_at(segment, offset);
-                if !self.zones.is_written(addr) {
+                if !self.is_there(addr) {
                     continue;
                 }
                 let nid = NodeBlock::read(&*overlay.block(addr)?).nid().0;
@@ -125,7 +148,7 @@ impl Tables {
             for offset in offsets {
                 let addr = self.geometry.block_at(segment, offset);
                 let owner = Nid::from(summary.entries[offset as usize].nid);
-                if owner.is_null() || !self.zones.is_written(addr) {
+                if owner.is_null() || !self.is_there(addr) {
                     continue;
                 }
                 let node = *NodeBlock::read(&*overlay.block(addr)?);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use f2fs_format::dentry::FileType;
 use f2fs_format::{LogType, Nid, SegmentNo};
 
 /// Lines about actions that are kept.
@@ -72,6 +73,14 @@ pub(super) struct OwnSegment {
 pub(super) struct State {
     /// References that lost a conflict.
     cuts: BTreeSet<Reference>,
+    /// Names that lead to another inode than the entries say, by directory.
+    turned: BTreeMap<(Nid, Vec<u8>), Nid>,
+    /// Names whose entries lead nowhere, or to a directory that has another one, by directory.
+    dangling: BTreeSet<(Nid, Vec<u8>)>,
+    /// The types that entries say where their inodes say others, by directory and name.
+    mistyped: BTreeMap<(Nid, Vec<u8>), FileType>,
+    /// Segments of nodes that data were claimed in.
+    node_segments: BTreeSet<SegmentNo>,
     /// A lost directory names an inode of the list of orphans: none of them is taken for one.
     orphans_have_names: bool,
     /// In this pass something was found that would have changed earlier actions.
@@ -86,6 +95,8 @@ pub(super) struct State {
     pub(super) directories: BTreeMap<u32, Nid>,
     /// The entry that names a directory.
     entries: BTreeMap<u32, Reference>,
+    /// What directories said that is above them, of those that said another one than names them.
+    moved: BTreeMap<u32, Nid>,
     /// Inodes that lost their name because their bucket had no room.
     nameless: BTreeSet<u32>,
     /// Orphans that are.
@@ -101,12 +112,34 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn begin_pass(&mut self) {
-        let (cuts, orphans_have_names) = (std::mem::take(&mut self.cuts), self.orphans_have_names);
-        *self = State { cuts, orphans_have_names, ..State::default() };
+        let (cuts, turned) = (std::mem::take(&mut self.cuts), std::mem::take(&mut self.turned));
+        let node_segments = std::mem::take(&mut self.node_segments);
+        *self = State { cuts, turned, node_segments, orphans_have_names: self.orphans_have_names, ..State::default() };
     }
 
     pub(super) fn conflicts(&self) -> usize {
-        self.cuts.len()
+        self.cuts.len() + self.turned.len()
+    }
+
+    /// From the next pass on a name leads to this inode, whatever its entry says.
+    pub(super) fn turn(&mut self, dir: Nid, name: Vec<u8>, ino: Nid) {
+        self.turned.entry((dir, name)).or_insert(ino);
+    }
+
+    /// Where a name leads, if it is not where its entry says.
+    pub(super) fn turned(&self, dir: Nid, name: &[u8]) -> Option<Nid> {
+        // Hardly ever there is any, and most names are asked for.
+        if self.turned.is_empty() { None } else { self.turned.get(&(dir, name.to_vec())).copied() }
+    }
+
+    /// From the next pass on no slot of data leads into this segment.
+    pub(super) fn hold_nodes(&mut self, segment: SegmentNo) {
+        self.too_late |= self.node_segments.insert(segment);
+    }
+
+    /// Whether a slot that led into this segment was wrong.
+    pub(super) fn holds_nodes(&self, segment: SegmentNo) -> bool {
+        self.node_segments.contains(&segment)
     }
 
     /// Whether this pass used something that it later found to be wrong.
@@ -193,6 +226,38 @@ impl State {
     /// The entry that names a directory.
     pub(super) fn entry_of(&self, ino: Nid) -> Option<Reference> {
         self.entries.get(&ino.0).copied()
+    }
+
+    /// Notes that a directory got another parent than the one that it said.
+    pub(super) fn note_moved(&mut self, ino: Nid, said: Nid) {
+        self.moved.insert(ino.0, said);
+    }
+
+    /// What a directory said that is above it, if it says another one by now.
+    pub(super) fn said_parent(&self, ino: Nid) -> Option<Nid> {
+        self.moved.get(&ino.0).copied()
+    }
+
+    /// Notes that the entry of a name was removed because there is nothing where it leads, or what has another name.
+    pub(super) fn dangles(&mut self, dir: Nid, name: Option<&[u8]>) {
+        if let Some(name) = name {
+            self.dangling.insert((dir, name.to_vec()));
+        }
+    }
+
+    /// Names whose entries were removed.
+    pub(super) fn dangling(&self) -> &BTreeSet<(Nid, Vec<u8>)> {
+        &self.dangling
+    }
+
+    /// Notes that the entry of a name says another type than the inode that it leads to.
+    pub(super) fn note_type(&mut self, dir: Nid, name: &[u8], by_entry: FileType) {
+        self.mistyped.insert((dir, name.to_vec()), by_entry);
+    }
+
+    /// The type that the entry of a name said, if its inode says another one.
+    pub(super) fn type_said(&self, place: &(Nid, Vec<u8>)) -> Option<FileType> {
+        self.mistyped.get(place).copied()
     }
 
     /// An inode whose entry found no place: it is walked, but has a name less.

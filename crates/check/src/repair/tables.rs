@@ -1,6 +1,7 @@
 //! The tables that a repair begins with, read without believing more of them than must be.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
 
 use f2fs_format::checkpoint::{CheckpointBlock, VersionBitmaps, flags};
 use f2fs_format::node::NodeBlock;
@@ -33,6 +34,8 @@ pub(super) struct Tables {
     pub(super) nat: NatTable,
     pub(super) sit: SitTable,
     pub(super) zones: Zones,
+    /// Blocks of nodes that were synced after the checkpoint, and are kept: to it there is nothing there.
+    synced: Rc<HashSet<u32>>,
     /// Summaries of the segments that were looked at.
     summaries: HashMap<u32, Box<SummaryBlock>>,
     /// What was found of nodes where the NAT does not lead.
@@ -45,7 +48,8 @@ impl Tables {
         LogType::ALL.into_iter().map(|log| self.pack.log(log).0).collect()
     }
 
-    pub(super) fn load(overlay: &Overlay, state: &mut State) -> Result<Tables, RepairError> {
+    /// Reads them. `synced`: the blocks of nodes that are kept for roll-forward.
+    pub(super) fn load(overlay: &Overlay, synced: &Rc<HashSet<u32>>, state: &mut State) -> Result<Tables, RepairError> {
         let source = Source::new(overlay);
         let ignored = Collector::default();
         let (mut sb, _) = superblock::load(&source, &ignored)?;
@@ -75,6 +79,7 @@ impl Tables {
             orphans,
             nat,
             sit,
+            synced: Rc::clone(synced),
             summaries: HashMap::new(),
             found: FoundNodes::default(),
             geometry,
@@ -153,9 +158,10 @@ impl Tables {
         Ok(owner.is_some_and(|(owner, owner_slot, _)| owner == holder && usize::from(owner_slot) == slot))
     }
 
-    /// Whether an address names a block that can be read: one of the main area, and in a zone one that was written.
+    /// Whether an address names a block that can be read: one of the main area, in a zone one that was written, and
+    /// none that is kept for roll-forward.
     pub(super) fn is_there(&self, addr: BlockAddr) -> bool {
-        self.geometry.in_main(addr) && self.zones.is_written(addr)
+        self.geometry.in_main(addr) && self.zones.is_written(addr) && !self.synced.contains(&addr.0)
     }
 
     /// Whether the SIT holds a block for valid.
@@ -181,6 +187,16 @@ impl Tables {
     pub(super) fn in_node_segment(&self, addr: BlockAddr) -> Option<bool> {
         let (segment, _) = self.geometry.locate(addr)?;
         Some(self.sit.get(segment).log_type()?.is_node())
+    }
+
+    /// The same. Where the SIT has lost what it knew of the segment, the summary tells, if it is one of nodes: one that
+    /// was cleared looks like one of data.
+    pub(super) fn is_beside_nodes(&mut self, overlay: &Overlay, addr: BlockAddr) -> Result<Option<bool>, RepairError> {
+        if !self.is_forgotten(addr) {
+            return Ok(self.in_node_segment(addr));
+        }
+        let Some((segment, _)) = self.geometry.locate(addr) else { return Ok(None) };
+        Ok((self.summary(overlay, segment)?.entry_type == TYPE_NODE).then_some(true))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The walk over what is reachable. Nodes and inodes are put right on the way.
 
-use std::collections::VecDeque;
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use f2fs_format::dentry::FileType;
@@ -28,6 +29,15 @@ pub(super) enum Role {
     Quota,
 }
 
+/// Inodes whose `i_links` is not the number of their names.
+#[derive(Debug, Default)]
+pub(super) struct WrongLinks {
+    /// They have more names than links.
+    pub(super) too_few: BTreeSet<Nid>,
+    /// They have fewer.
+    pub(super) too_many: Vec<Nid>,
+}
+
 /// The state of the walk.
 pub(super) struct Walk<'w> {
     pub(super) overlay: &'w Overlay,
@@ -41,6 +51,7 @@ pub(super) struct Walk<'w> {
 pub(super) fn walk(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<(), RepairError> {
     let (root, listed) = (tables.geometry.root_ino, tables.orphans.clone());
     let quota: Vec<Nid> = tables.sb.qf_ino.iter().map(|ino| Nid::from(*ino)).filter(|ino| !ino.is_null()).collect();
+    let conflicts = state.conflicts();
     let mut walk = Walk::new(overlay, tables, state);
     walk.enter(root, Role::Root)?;
     for ino in quota {
@@ -57,7 +68,11 @@ pub(super) fn walk(overlay: &Overlay, tables: &mut Tables, state: &mut State) ->
         }
     }
     walk.run()?;
-    walk.mend_links()
+    let names = walk.mend_links()?;
+    if walk.state.conflicts() == conflicts {
+        walk.turn_back(names)?;
+    }
+    Ok(())
 }
 
 /// The action on a child node: the walk, its NID, its node offset, and itself.
@@ -121,11 +136,19 @@ impl<'w> Walk<'w> {
             let nat = Nid::from(entry.ino) == ino;
             let (footer_nid, footer_ino) = (node.nid() == nid, node.ino() == ino);
             match (nat, footer_nid, footer_ino) {
-                (true, true, true) => return Ok(Some((addr, node, true))),
+                (true, true, true) => {
+                    let instead = self.tables.instead_of(self.overlay, addr, &node)?;
+                    let is_whole = instead.is_none();
+                    let (addr, node) = instead.unwrap_or((addr, node));
+                    return Ok(Some((addr, node, is_whole)));
+                }
                 (_, true, true) => return Ok(Some((addr, node, false))),
                 (true, true, false) => return Ok(Some((addr, node, false))),
                 (true, false, _)
-                    if owner == Some(nid) && !self.is_of_another(addr, &node) && self.may_be_node(&node) =>
+                    if owner == Some(nid)
+                        && !self.is_of_another(addr, &node)
+                        && !self.is_copy(addr, &node)?
+                        && self.may_be_node(&node) =>
                 {
                     return Ok(Some((addr, node, false)));
                 }
@@ -210,6 +233,19 @@ impl<'w> Walk<'w> {
         self.is_at(node.nid(), addr) && node.nid().0 > 2
     }
 
+    /// Whether a node is a copy of another one, which is whole where the NAT says that it is: something was written to
+    /// the wrong place. One damage changes one number of a footer, and not all of them to those of another node.
+    fn is_copy(&self, addr: BlockAddr, node: &NodeBlock) -> Result<bool, RepairError> {
+        let home = BlockAddr::from(self.tables.nat.get(node.nid()).block_addr);
+        if node.nid().0 <= 2 || home == addr || !self.tables.is_there(home) {
+            return Ok(false);
+        }
+        let block = self.overlay.block(home)?;
+        let there = NodeBlock::read(&block);
+        let name = |node: &NodeBlock| (node.nid(), node.ino(), node.footer.node_offset());
+        Ok(name(there) == name(node))
+    }
+
     /// Whether the NAT says that a node is at this place.
     fn is_at(&self, nid: Nid, addr: BlockAddr) -> bool {
         self.tables.nat.get(nid).block_addr.get() == addr.0
@@ -267,16 +303,18 @@ impl<'w> Walk<'w> {
     }
 
     /// Takes a data block that a slot refers to; tells whether the slot keeps it.
-    pub(super) fn take_data(
-        &mut self,
-        holder: Nid,
-        slot: u32,
-        addr: BlockAddr,
-        trust: Trust,
-    ) -> Result<bool, RepairError> {
+    pub(super) fn take_data(&mut self, holder: Nid, slot: u32, addr: BlockAddr, trust: Trust) -> bool {
         let by = Reference { holder, slot: Slot::Address(slot) };
-        let claim = Claim { by, trust, is_node: false, owner: (holder, slot as u16) };
-        Ok(!self.state.is_cut(by) && self.state.claim_block(addr.0, claim))
+        !self.state.is_cut(by) && self.take_instead(holder, slot, addr, trust)
+    }
+
+    /// The same, in the place of the block that the slot refers to: it may have lost a conflict with that one.
+    pub(super) fn take_instead(&mut self, holder: Nid, slot: u32, addr: BlockAddr, trust: Trust) -> bool {
+        if self.tables.geometry.locate(addr).is_some_and(|(segment, _)| self.state.holds_nodes(segment)) {
+            return false;
+        }
+        let by = Reference { holder, slot: Slot::Address(slot) };
+        self.state.claim_block(addr.0, Claim { by, trust, is_node: false, owner: (holder, slot as u16) })
     }
 
     /// What speaks for a slot's reference to a data block, beside itself; `None` if everything speaks against it.
@@ -285,15 +323,16 @@ impl<'w> Walk<'w> {
             return Ok(None);
         }
         let is_valid = self.tables.is_valid(addr);
+        let is_beside_nodes = self.tables.is_beside_nodes(self.overlay, addr)?;
         Ok(match self.tables.owner(self.overlay, addr)? {
             Some((owner, owner_slot, _)) if owner == holder && u32::from(owner_slot) == slot => Some(Trust::Sound),
-            Some((.., true)) if self.tables.in_node_segment(addr) != Some(false) => None,
+            Some((.., true)) if is_beside_nodes != Some(false) => None,
             _ if is_valid => Some(Trust::Partly),
             // The SIT was lost, and does not say that the block is free; the summary may be wrong.
             Some((.., false)) if self.tables.is_forgotten(addr) => Some(Trust::Alone),
             Some(_) => None,
             // A free block beside nodes: data never go there.
-            None if self.tables.in_node_segment(addr) == Some(true) => None,
+            None if is_beside_nodes == Some(true) => None,
             None => Some(Trust::Alone),
         })
     }
@@ -329,8 +368,9 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// `i_links` of everything but directories, when all entries are known.
-    fn mend_links(&mut self) -> Result<(), RepairError> {
+    /// `i_links` of everything but directories, when all entries are known. Tells where they were wrong.
+    fn mend_links(&mut self) -> Result<WrongLinks, RepairError> {
+        let mut wrong = WrongLinks::default();
         for (ino, links) in self.state.inodes.clone() {
             let ino = Nid(ino);
             if self.state.directories.contains_key(&ino.0) || self.state.orphans.contains(&ino) {
@@ -339,19 +379,25 @@ impl<'w> Walk<'w> {
             if self.tables.sb.qf_ino.iter().any(|quota| Nid::from(*quota) == ino) {
                 continue;
             }
-            self.set_links(ino, links)?;
+            match self.set_links(ino, links)?.cmp(&links) {
+                Ordering::Less => _ = wrong.too_few.insert(ino),
+                Ordering::Equal => {}
+                Ordering::Greater => wrong.too_many.push(ino),
+            }
         }
-        Ok(())
+        Ok(wrong)
     }
 
-    pub(super) fn set_links(&mut self, ino: Nid, links: u32) -> Result<(), RepairError> {
+    /// Sets the links of an inode; gives those that it had.
+    pub(super) fn set_links(&mut self, ino: Nid, links: u32) -> Result<u32, RepairError> {
         let addr = self.tables.nat.get(ino).block_addr.into();
         let mut node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
-        if node.inode().i_links.get() != links {
-            self.state.act(|| format!("inode {ino}: i_links is {links}, was {}", node.inode().i_links.get()));
+        let before = node.inode().i_links.get();
+        if before != links {
+            self.state.act(|| format!("inode {ino}: i_links is {links}, was {before}"));
             node.inode_mut().i_links = links.into();
             self.put(addr, &mut node);
         }
-        Ok(())
+        Ok(before)
     }
 }

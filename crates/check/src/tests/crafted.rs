@@ -1,12 +1,10 @@
-//! Attributes, inline directories, orphans, deep trees: made by hand, then broken.
+//! Attributes, inline directories, deep trees: made by hand, then broken.
 
 use f2fs_device::BlockDevice;
-use f2fs_format::checkpoint::flags;
 use f2fs_format::dentry::{DentryViewMut, FileType};
 use f2fs_format::feature::Features;
 use f2fs_format::inode::{Inode, inline};
 use f2fs_format::node::NodeBlock;
-use f2fs_format::orphan::OrphanBlock;
 use f2fs_format::path::{self, DOUBLE_INDIRECT};
 use f2fs_format::summary::Summary;
 use f2fs_format::xattr::{SetMode, XattrBuffer, index};
@@ -18,7 +16,7 @@ use super::image::{Image, populated};
 use crate::{CheckOptions, FindingKind as Kind, repair};
 
 /// Both judges must accept what was made by hand, or breaking it proves nothing.
-fn accepted(image: Image) -> Image {
+pub(super) fn accepted(image: Image) -> Image {
     let report = image.check();
     assert!(report.is_clean(), "{report}");
     let fsck = image.fsck();
@@ -152,110 +150,6 @@ fn inline_content() {
         }),
     ];
     run(&with_inline_directory(), &cases);
-}
-
-/// `tiny` unlinked while open: the pack has an orphan block.
-pub(super) fn with_orphan() -> Image {
-    let image = populated().copy();
-    let tiny = image.find("tiny");
-    unlink(&image, "tiny");
-    image.edit_node(tiny.ino, |node| node.inode_mut().i_links = 0.into());
-    let pack = image.pack();
-    let (first, total) = (pack.start_sum(), pack.total());
-    for block in (first..total).rev() {
-        image.put(pack.start.offset(block + 1), &image.block(pack.start.offset(block)));
-    }
-    let mut orphans = OrphanBlock::ZERO;
-    orphans.ino[0] = tiny.ino.into();
-    (orphans.blk_addr, orphans.blk_count, orphans.entry_count) = (1.into(), 1.into(), 1.into());
-    image.put(pack.start.offset(first), orphans.as_block());
-    let mut checkpoint = pack.block;
-    let header = &mut checkpoint.header;
-    header.ckpt_flags = (header.ckpt_flags.get() | flags::ORPHAN_PRESENT).into();
-    header.cp_pack_start_sum = (first + 1).into();
-    header.cp_pack_total_block_count = (total + 1).into();
-    checkpoint.seal();
-    for block in [0, total] {
-        image.put(pack.start.offset(block), checkpoint.as_block());
-    }
-    image.edit_checkpoint(|_| ());
-    let image = accepted(image);
-    assert_eq!(image.check().counts.orphans, 1);
-    image
-}
-
-fn edit_orphans(image: &Image, change: impl FnOnce(&mut OrphanBlock)) {
-    image.edit(image.pack().start.offset(1), |block| {
-        let mut orphans = OrphanBlock::read(block);
-        change(&mut orphans);
-        *block = *orphans.as_block();
-    });
-}
-
-/// The one on the list.
-fn orphan(image: &Image) -> Nid {
-    OrphanBlock::read(&image.block(image.pack().start.offset(1))).ino[0].into()
-}
-
-/// Takes the entry of a path away.
-fn unlink(image: &Image, path: &str) {
-    let entry = image.find(path);
-    image.edit(entry.block, |block| {
-        DentryViewMut::block(block).remove(entry.slot).unwrap();
-    });
-}
-
-#[test]
-fn orphans() {
-    use Fsck::{Blind, Finds};
-    let cases: Vec<Case> = vec![
-        case("twice", Kind::Orphan, Finds, |image| {
-            edit_orphans(image, |orphans| {
-                orphans.ino[1] = orphans.ino[0];
-                orphans.entry_count = 2.into();
-            });
-        }),
-        case("free", Kind::Orphan, Finds, |image| edit_orphans(image, |orphans| orphans.ino[0] = 4000.into())),
-        case("impossible", Kind::Orphan, Finds, |image| {
-            edit_orphans(image, |orphans| orphans.ino[0] = u32::MAX.into());
-        }),
-        case("forgotten", Kind::UnreachableNid, Finds, |image| {
-            edit_orphans(image, |orphans| orphans.entry_count = 0.into());
-        }),
-        case("more than fit", Kind::Orphan, Finds, |image| {
-            edit_orphans(image, |orphans| orphans.entry_count = 60_000.into());
-        }),
-        case("index of the block", Kind::Orphan, Blind, |image| {
-            edit_orphans(image, |orphans| orphans.blk_addr = 2.into());
-        }),
-        case("still linked", Kind::Parent, Finds, |image| {
-            let other = image.find("small").ino;
-            edit_orphans(image, |orphans| orphans.ino[0] = other.into());
-        }),
-        case("named by a lost directory", Kind::UnreachableNid, Finds, |image| {
-            let named = image.find("many/a name that takes several slots, number 0003").ino;
-            edit_orphans(image, |orphans| orphans.ino[0] = named.into());
-            unlink(image, "many");
-        }),
-        case("with a block of a lost file", Kind::Summary, Finds, |image| {
-            let (orphan, small, features) = (orphan(image), image.find("small").ino, image.geometry.features);
-            let block = image.data(small, 1);
-            image.edit_node(orphan, |node| {
-                node.inode_mut().i_inline &= !(inline::DATA | inline::DATA_EXIST);
-                for slot in 0..9 {
-                    node.set_address(slot, BlockAddr::NULL, features);
-                }
-                node.set_address(2, block, features);
-                node.inode_mut().i_blocks = 2.into();
-            });
-            unlink(image, "small");
-            unlink(image, "deep/hard link");
-        }),
-        case("with links", Kind::Links, Finds, |image| {
-            image.edit_node(orphan(image), |node| node.inode_mut().i_links = 1.into());
-        }),
-    ];
-    run(&with_orphan(), &cases);
 }
 
 /// `large` with one more block, reached through the double indirect node.

@@ -21,8 +21,9 @@ use f2fs_format::xattr::{XattrEntryHeader, XattrHeader};
 use f2fs_format::{BlockAddr, LogType, Nid, nat_bits};
 use zerocopy::IntoBytes;
 
-use super::crafted::{with_orphan, with_xattrs};
+use super::crafted::with_xattrs;
 use super::image::{Image, populated};
+use super::orphans::with_orphan;
 use crate::{CheckOptions, check};
 
 /// Name, first byte in its structure, bytes.

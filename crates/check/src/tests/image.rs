@@ -62,7 +62,8 @@ pub(crate) fn without_checksums() -> &'static Image {
     IMAGE.get_or_init(|| filled(&[]))
 }
 
-fn filled(args: &[&str]) -> Image {
+/// The same files on a volume of the real mkfs.f2fs.
+pub(crate) fn filled(args: &[&str]) -> Image {
     let dir = directory();
     let (path, tree) = (dir.path().join("image"), dir.path().join("tree"));
     host_tree(&tree);
@@ -222,14 +223,19 @@ impl Image {
 
     /// Changes a node; an inode gets a good checksum again.
     pub(crate) fn edit_node(&self, nid: Nid, change: impl FnOnce(&mut NodeBlock)) {
-        let mut node = self.node(nid);
+        self.edit_node_at(self.addr(nid), change);
+    }
+
+    /// The same of one that stands here.
+    pub(crate) fn edit_node_at(&self, addr: BlockAddr, change: impl FnOnce(&mut NodeBlock)) {
+        let mut node = *NodeBlock::read(&self.block(addr));
         change(&mut node);
         let sb = SuperBlock::read(&self.block(BlockAddr(0)));
         if node.nid() == node.ino() && inode::has_checksum(node.inode(), self.geometry.features) {
             let sum = inode::checksum(&node, inode::checksum_seed(&sb));
             node.inode_mut().extra_mut().i_inode_checksum = sum.into();
         }
-        self.put(self.addr(nid), node.as_block());
+        self.put(addr, node.as_block());
     }
 
     /// Block `index` of a file, among those that its inode holds.

@@ -237,6 +237,12 @@ fn logs() {
             let journal = Journal::from_nat(&[(Nid::ROOT, entry), (Nid::ROOT, entry)]);
             edit_pack_summary(image, LogType::HotData, journal.unwrap());
         }),
+        case("nat journal: an address without an inode below", Kind::NatEntry, Finds, |image| {
+            let ino = image.find("tiny").ino;
+            let entry = image.nat(ino);
+            image.edit_nat(ino, |below| (below.ino, below.block_addr) = (0.into(), 1.into()));
+            edit_pack_summary(image, LogType::HotData, Journal::from_nat(&[(ino, entry)]).unwrap());
+        }),
         case("sit journal too long", Kind::SitJournal, Finds, |image| {
             let mut journal = Journal::ZERO;
             journal.count = 7.into();

@@ -8,7 +8,7 @@ use super::image::{Image, populated};
 use super::lost::{repaired, tree};
 
 /// Both copies of the whole NAT are zeros.
-fn lose_nat(image: &Image) {
+pub(super) fn lose_nat(image: &Image) {
     for index in 0..image.geometry.nat_blocks() {
         for second in [false, true] {
             image.edit(image.geometry.nat_block(index, second), |block| block.fill(0));
@@ -16,7 +16,7 @@ fn lose_nat(image: &Image) {
     }
 }
 
-fn lose(image: &Image, addr: BlockAddr) {
+pub(super) fn lose(image: &Image, addr: BlockAddr) {
     image.edit(addr, |block| block.fill(0));
 }
 

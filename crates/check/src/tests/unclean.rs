@@ -13,8 +13,13 @@ use super::image::{Image, populated};
 use crate::{CheckOptions, FindingKind as Kind, repair};
 
 /// The populated volume as a checkpoint in the middle of its life leaves it.
-fn unclean() -> Image {
-    let image = populated().copy();
+pub(super) fn unclean() -> Image {
+    unclean_of(populated())
+}
+
+/// The same of another one.
+pub(super) fn unclean_of(image: &Image) -> Image {
+    let image = image.copy();
     let pack = image.pack();
     let total = pack.total() - 3;
     let mut checkpoint = pack.block;
@@ -30,13 +35,13 @@ fn unclean() -> Image {
 }
 
 /// The block that the warm-node log takes next, `skip` blocks further on.
-fn next(image: &Image, skip: u32) -> BlockAddr {
+pub(super) fn next(image: &Image, skip: u32) -> BlockAddr {
     let (segment, offset) = image.pack().log(LogType::WarmNode);
     image.geometry.block_at(segment, offset + skip)
 }
 
 /// Puts an fsync'd inode behind the checkpoint: `tiny` again, with one block at `data`.
-fn fsynced(image: &Image, at: BlockAddr, next: BlockAddr, data: BlockAddr) {
+pub(super) fn fsynced(image: &Image, at: BlockAddr, next: BlockAddr, data: BlockAddr) {
     let tiny = image.find("tiny").ino;
     let mut node = NodeBlock::ZERO;
     (node.footer.nid, node.footer.ino) = (tiny.into(), tiny.into());

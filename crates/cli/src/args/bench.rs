@@ -66,7 +66,7 @@ pub(crate) struct VarmailArgs {
     /// Overwrite the content of the image, and of the journal.
     #[arg(long, short = 'f', requires = "image")]
     pub(crate) force: bool,
-    /// Number of threads.
+    /// Number of threads: 1 to 4096.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) threads: u16,
     /// Seconds to measure on an image or in a directory.
@@ -115,7 +115,7 @@ pub(crate) struct TargetArgs {
 /// The numbers of threads to measure with.
 #[derive(Debug, Args)]
 pub(crate) struct ThreadArgs {
-    /// Numbers of threads, separated by commas.
+    /// Numbers of threads, separated by commas: 1 to 4096.
     #[arg(
         long,
         value_delimiter = ',',

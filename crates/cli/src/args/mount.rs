@@ -44,14 +44,24 @@ const IGNORED: &[&str] = &[
     "users",
     "nouser",
     "owner",
+    "group",
+    "nogroup",
+    "atime",
     "noatime",
     "relatime",
+    "norelatime",
+    "strictatime",
+    "nostrictatime",
+    "diratime",
     "nodiratime",
     "lazytime",
-    "async",
-    "exec",
-    "nodev",
-    "nosuid",
+    "nolazytime",
+    "iversion",
+    "noiversion",
+    "mand",
+    "nomand",
+    "silent",
+    "loud",
     "default_permissions",
 ];
 
@@ -94,6 +104,12 @@ pub(crate) fn options(given: &[String], root: bool) -> Result<Asked, String> {
             ("suid", None) => options.set_id = true,
             ("nosuid", None) => options.set_id = false,
             ("noexec", None) => options.no_exec = true,
+            ("exec", None) => options.no_exec = false,
+            ("sync", None) => options.synchronous = true,
+            ("async", None) => options.synchronous = false,
+            ("dirsync", None) => {
+                return Err(format!("-o {option}: not possible; names are durable after a sync of their directory"));
+            }
             ("uid", _) => options.uid = Some(id()?),
             ("gid", _) => options.gid = Some(id()?),
             ("umask", _) => match u16::try_from(number(8)?) {
@@ -134,6 +150,13 @@ mod tests {
         assert!(!discard && taken.read_only && taken.cache == Cache::WriteBack && !taken.devices);
         assert_eq!((taken.uid, taken.umask), (Some(5), Some(0o27)));
         assert!(!options(&list("ro,rw"), true).unwrap().mount.read_only, "the last one counts");
+        // What mount(8) hands to a helper.
+        let handed =
+            options(&list("rw,silent,sync,noexec,strictatime,iversion,mand,_netdev,group"), true).unwrap().mount;
+        assert!(handed.synchronous && handed.no_exec);
+        let taken_back = options(&list("sync,async,noexec,exec"), true).unwrap().mount;
+        assert!(!taken_back.synchronous && !taken_back.no_exec);
+        assert!(options(&list("dirsync"), true).unwrap_err().contains("names are durable after a sync"));
         assert!(options(&list("ro,,"), true).unwrap().mount.read_only && options(&list(""), true).is_ok());
         let plain = options(&[], true).unwrap();
         assert!(plain.mount.devices && plain.discard);

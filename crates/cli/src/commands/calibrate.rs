@@ -29,7 +29,8 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
     }
     // Before the image is made.
     files.clone().try_for_each(|path| expect_no_volume(path))?;
-    let device: Arc<dyn BlockDevice> = if args.image.try_exists().about(&args.image)? {
+    let is_there = args.image.try_exists().about(&args.image)?;
+    let device: Arc<dyn BlockDevice> = if is_there {
         let device = medium::open_plain(&args.image, false, OpenOptions::new())?;
         if let Some(size) = args.size.filter(|size| size.0 / 4096 != device.info().blocks) {
             let found = device.info().bytes();
@@ -40,15 +41,29 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
         let size = args.size.map_or(256 << 20, |size| size.0);
         medium::create(&args.image, size)?
     };
-    if !args.force && holds_data(&*device).about(&args.image)? {
+    measure(args, &*device, is_there).inspect_err(|_| {
+        if !is_there {
+            // It was made here a moment ago, and holds nothing.
+            let _ = std::fs::remove_file(&args.image);
+        }
+    })
+}
+
+/// Measures, and writes the results. `stays`: the image was there before, and is there afterwards.
+fn measure(args: &CalibrateArgs, device: &dyn BlockDevice, stays: bool) -> Result<(), CliError> {
+    if !args.force && holds_data(device).about(&args.image)? {
         return Err(CliError::at(&args.image, "holds data, which calibration overwrites: use --force if it may go"));
     }
     let mut store = ResultFile::at(args.store.as_deref())?;
     let mut text = ResultFile::at(args.text.as_deref())?;
     let mut svg = ResultFile::at(args.svg.as_deref())?;
     let plan = Plan::default().samples(args.samples.get());
-    let overwritten = || format!("{} was written to, and is of no use except for measuring", Quoted::path(&args.image));
-    let result = guarded(|| calibrate(&*device, &plan, wall_clock()), overwritten)?.about(&args.image)?;
+    let image = Quoted::path(&args.image);
+    let overwritten = || match stays {
+        true => format!("{image} was written to, and is of no use except for measuring"),
+        false => format!("nothing is left of {image}"),
+    };
+    let result = guarded(|| calibrate(device, &plan, wall_clock()), overwritten)?.about(&args.image)?;
     let value = to_json(&result, &device.info().description);
     let mut out = std::io::stdout().lock();
     if args.json {

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::repair;
 use crate::args::CheckArgs;
 use crate::error::{CliError, say};
-use crate::image::{Access, device, foreign, journal_left, open_with};
+use crate::image::{Access, SyncedSince, device, foreign, journal_left, open_with, synced_since};
 use crate::interrupt::guarded;
 use crate::medium;
 use crate::progress;
@@ -62,6 +62,12 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
     let journal = medium::journal(image, Access::Read)?;
     let report = examine(image)?;
     let left = if journal.is_none() { journal_left(image) } else { None };
+    // Of a volume with a journal, what was synced is judged with it.
+    let is_judged_here = journal.is_none() && left.is_none() && report.is_consistent();
+    let synced = match is_judged_here.then(|| synced_since(image)) {
+        Some(SyncedSince::Damaged(error)) => Some(error),
+        _ => None,
+    };
     let journal = journal.map(|journal| judge_journal(image, journal));
     let journal_is_good = journal.as_ref().is_none_or(|verdict| verdict.trouble.is_none());
     let mut out = std::io::stdout().lock();
@@ -83,6 +89,7 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
                 "orphans": counts.orphans,
                 "free_segments": counts.free_segments,
             },
+            "synced": synced.as_ref().map(|error| json!({ "trouble": error.to_string() })),
             "left_with_journal": left,
             "journal": journal.map(|verdict| json!({
                 "good": verdict.trouble.is_none(), "trouble": verdict.trouble, "files": verdict.files, "nodes": verdict.nodes,
@@ -103,13 +110,17 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
                 Some(trouble) => writeln!(out, "journal: {}", trouble.replacen(": journal: ", ": ", 1)),
                 None => Ok(()),
             })
+            .and_then(|()| match &synced {
+                Some(error) => writeln!(out, "synced after the checkpoint: {error}"),
+                None => Ok(()),
+            })
     };
     if let Some(journal) = left.filter(|_| !as_json) {
         let shown = Quoted::path(image);
         say(format_args!("{shown}: what was synced into the journal {journal} was not looked at: --journal names it"));
     }
     // A crash may leave a torn copy: it is shown, but the volume is sound.
-    let sound = report.is_consistent() && journal_is_good;
+    let sound = report.is_consistent() && journal_is_good && synced.is_none();
     if sound && !report.is_clean() && !as_json {
         let shown = Quoted::path(image);
         let who = if report.needs_repair() { "--repair mends it" } else { "fsck.f2fs counts quotas anew" };

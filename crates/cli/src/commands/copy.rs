@@ -2,19 +2,21 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::os::fd::AsFd;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use f2fs::FileKind;
 use f2fs_workload::copy::{CopyEvent, CopyOptions, CopyProgress, Watch, copy_in, copy_in_open, copy_out};
 use f2fs_workload::shell::Quoted;
+use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
 
 use crate::commands::{names, show};
 use crate::error::{CliError, Context, say, say_one_of_many};
 use crate::image::{Access, change_by_copying, open_to_copy};
 use crate::interrupt::{guarded, is_stopping};
-use crate::progress;
+use crate::{medium, progress};
 
 pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Result<(), CliError> {
     let (sources, last) = split(paths)?;
@@ -28,8 +30,14 @@ pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Res
                 // What is left of it, by this descriptor: its file may be another user's.
                 let name = Path::new("/dev/stdin");
                 let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| CliError::at(name, error))?;
-                let new = names::new(FileKind::Regular, 0o644);
-                return copy_in_open(fs, input.into(), name, last, new, tell).map_err(CliError::new);
+                if was_closed(&input) {
+                    return Err(CliError::at(name, "is closed; `< /dev/null` makes an empty file"));
+                }
+                let (input, new) = (File::from(input), names::new(FileKind::Regular, 0o644));
+                if medium::volume_files(image).has_open(&input) {
+                    return Err(CliError::at(name, "the volume itself lies on it"));
+                }
+                return copy_in_open(fs, input, name, last, new, tell).map_err(CliError::new);
             }
             // One directory is merged into the other; anything else goes into a directory under its own name.
             let into = exists && (sources.len() > 1 || !source.is_dir());
@@ -54,6 +62,13 @@ pub(crate) fn get(image: &Path, access: Access, paths: &[PathBuf], options: &Cop
         || each(sources, last, last.is_dir(), copy),
         || format!("{} has the files copied until then; the last files may be incomplete", Quoted::path(last)),
     )?
+}
+
+/// Whether a process was started without this standard stream. Rust has opened `/dev/null` in its place by now, for
+/// reading and writing; whoever wants that file opens it for reading.
+fn was_closed(stream: &OwnedFd) -> bool {
+    let (Ok(it), Ok(null), Ok(flags)) = (fstat(stream), stat("/dev/null"), fcntl_getfl(stream)) else { return false };
+    it.st_rdev == null.st_rdev && flags.contains(OFlags::RDWR)
 }
 
 fn split(paths: &[PathBuf]) -> Result<(&[PathBuf], &Path), CliError> {

@@ -11,11 +11,11 @@ use f2fs_workload::shell::Quoted;
 use crate::args::ListArgs;
 use crate::commands::attributes::{Attributes, bytes, date, describe, form, mode_text};
 use crate::error::{CliError, Context, Failures};
-use crate::image::open;
+use crate::image::open_to_list;
 use crate::size::short;
 
 pub(crate) fn run(args: &ListArgs) -> Result<(), CliError> {
-    let fs = open(&args.image, args.view.into())?;
+    let fs = open_to_list(&args.image, args.view.into())?;
     let out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut list = List { fs: &fs, args, out, headings: args.recursive || args.paths.len() > 1, begun: false };
     let mut failures = Failures::default();

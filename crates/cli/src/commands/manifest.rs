@@ -6,7 +6,7 @@ use std::path::Path;
 use f2fs_workload::manifest::{walk_host_limited, walk_volume_with};
 
 use crate::error::{CliError, Context, Failures, say};
-use crate::image::{Access, open};
+use crate::image::{Access, open_to_list};
 use crate::progress;
 use crate::size::human;
 
@@ -15,7 +15,7 @@ pub(crate) fn run(image: &Path, access: Access, host: bool, max_hash: u64) -> Re
     let manifest = if host {
         walk_host_limited(image, max_hash).map_err(CliError::new)?
     } else {
-        let fs = open(image, access)?;
+        let fs = open_to_list(image, access)?;
         let bar = progress::bar("reading", Some(fs.statfs().valid_inodes));
         let manifest = walk_volume_with(
             &fs,

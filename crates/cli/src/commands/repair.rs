@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::check::{CORRUPT, REPAIRED, findings, no_verdict, tell_verdict, unchanged};
 use crate::args::CheckArgs;
-use crate::error::{CliError, Context, say};
-use crate::image::{Access, device, open_with, synced_files};
+use crate::error::{CliError, Context};
+use crate::image::{Access, SyncedSince, device, journal_left, open_with, synced_on, synced_since};
 use crate::interrupt::guarded;
 use crate::{medium, progress};
 
@@ -59,25 +59,6 @@ fn plan_for(image: &Path, gives_up_synced: bool) -> Result<(Arc<dyn BlockDevice>
     Ok((device, repair))
 }
 
-/// The files that were synced after the checkpoint at which a repair begins.
-enum SyncedSince {
-    /// None, or nobody knows: the volume does not open.
-    Nothing,
-    /// So many.
-    Files(u64),
-    /// They contradict the checkpoint, or each other.
-    Damaged,
-}
-
-fn synced_since(image: &Path) -> SyncedSince {
-    match synced_files(image, true) {
-        Some(0) => SyncedSince::Nothing,
-        Some(files) => SyncedSince::Files(files),
-        None if synced_files(image, false).is_some() => SyncedSince::Damaged,
-        None => SyncedSince::Nothing,
-    }
-}
-
 /// Brings back what was synced after the last checkpoint, and closes the volume.
 fn bring_back(image: &Path) -> Result<(), CliError> {
     let fs = open_with(image, Access::Write, None)?;
@@ -86,14 +67,27 @@ fn bring_back(image: &Path) -> Result<(), CliError> {
 
 fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let image = &args.image;
-    let synced = if args.no_recovery { SyncedSince::Nothing } else { synced_since(image) };
+    let synced = if args.no_recovery { SyncedSince::Files(0) } else { synced_since(image) };
+    let left = if medium::without_journal() { journal_left(image) } else { None };
     let (mut device, mut repair) = plan_for(image, args.no_recovery)?;
-    let mut brought_back = 0;
+    let (mut brought_back, mut kept) = (0, 0);
+    // Whether they come back behind the repair, whatever there was in front of it.
+    let synced = if repair.keeps_synced() { synced_on(&repair.preview(&device)) } else { synced };
     match synced {
-        _ if repair.blocks().next().is_none() => {}
-        SyncedSince::Nothing => {}
-        // What was synced after the older one is part of it.
+        // What was synced after the older checkpoint is part of the one that is brought back.
         _ if repair.brings_back_checkpoint() => {}
+        SyncedSince::Damaged(error) => {
+            let how = "--no-recovery gives up what was synced after the last checkpoint";
+            return Err(CliError::at(image, format_args!("{error}: {how}")));
+        }
+        SyncedSince::Unknown if repair.gives_up_synced() || repair.keeps_synced() => {
+            let what = "a repair would lose what was synced after the last checkpoint";
+            let how = "nobody knows how much, since the volume does not open; --no-recovery gives it up";
+            return Err(CliError::at(image, format_args!("{what}: {how}")));
+        }
+        SyncedSince::Files(files) if repair.keeps_synced() => kept = files,
+        SyncedSince::Files(0) | SyncedSince::Unknown => {}
+        SyncedSince::Files(_) if repair.blocks().next().is_none() => {}
         SyncedSince::Files(files) if repair.before.is_consistent() && repair.before.complete => {
             drop((device, repair));
             bring_back(image)?;
@@ -101,15 +95,19 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
             (device, repair) = plan_for(image, false)?;
         }
         SyncedSince::Files(files) => {
-            let how = "`f2fs get` copies them out, `f2fs mount` brings them back, --no-recovery gives them up";
+            let how = "`f2fs get` copies them out, --no-recovery gives them up; `f2fs mount` brings them back where \
+                       the damage does not stop it";
             let what =
                 format_args!("a repair would lose {files} files that were synced after the last checkpoint: {how}");
             return Err(CliError::at(image, what));
         }
-        SyncedSince::Damaged => say(format_args!(
-            "{}: what was synced after the last checkpoint is damaged, and is not brought back",
-            Quoted::path(image)
-        )),
+    }
+    // A repair writes nothing to a sound volume. One that is opened without its journal needs that no more.
+    let (given_up, still_needed) = if repair.blocks().next().is_none() { (left, None) } else { (None, left) };
+    if given_up.is_some() {
+        drop((device, repair));
+        bring_back(image)?;
+        (device, repair) = plan_for(image, false)?;
     }
     let changed = repair.blocks().count();
     let backup = match &args.backup {
@@ -127,6 +125,9 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         let value = json!({
             "checked": true,
             "brought_back": brought_back,
+            "kept": kept,
+            "journal_given_up": given_up,
+            "left_with_journal": still_needed,
             "before": findings(&repair.before),
             "actions": repair.actions,
             "blocks": changed,
@@ -137,7 +138,16 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         writeln!(out, "{value:#}")
     } else {
         let mut lines: Vec<String> = repair.actions.iter().map(ToString::to_string).collect();
+        lines.extend(given_up.map(|journal| format!("what was synced into the journal {journal} is given up")));
+        if kept > 0 {
+            lines.push(format!(
+                "{kept} files synced after the last checkpoint are kept: they come back when the volume is mounted"
+            ));
+        }
         lines.extend(repair.after.findings.iter().map(|finding| format!("left: {finding}")));
+        lines.extend(still_needed.map(|journal| {
+            format!("the volume still needs the journal {journal}: the same command once more gives up what is in it")
+        }));
         if changed > 0 {
             let undo = undoing(&backup, image);
             lines.push(format!("{changed} blocks changed; `{undo}` undoes the repair"));

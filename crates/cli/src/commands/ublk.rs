@@ -162,6 +162,10 @@ enum AtLoss {
 /// Serves until a signal comes or the device is deleted, or nobody has heard of it.
 fn serve(server: Server, starter: Option<&Starter>, at_loss: AtLoss) -> Result<(), CliError> {
     let path = server.path();
+    if starter.is_some() {
+        // What is open stays open. The folder of who started it, and the file system below, are not kept busy.
+        rustix::process::chdir("/").about("/".as_ref())?;
+    }
     let mut out = std::io::stdout().lock();
     let told = writeln!(out, "{}", path.display()).and_then(|()| out.flush());
     drop(out);

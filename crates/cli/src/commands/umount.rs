@@ -51,7 +51,9 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
     match status {
         Ok(status) if status.success() && dead => {
             let image = Quoted::path(&image);
-            say(format_args!("its server had ended before: {image} was not closed, and holds what was synced"));
+            say(format_args!(
+                "its server had ended before: {image} holds what was synced; of the rest something may be missing"
+            ));
         }
         Ok(status) if status.success() => {}
         Ok(_) => return Err(CliError::said()),

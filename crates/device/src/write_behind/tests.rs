@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::*;
+use crate::device::tests::Forgetful;
 use crate::{DeviceErrorKind, MemoryDevice};
 
 fn block(byte: u8) -> AlignedBuf {
@@ -54,6 +55,18 @@ fn a_read_across_what_waits_finds_all_of_it() {
     assert_eq!(read, [(10, 1), (12, 3), (13, 0)]);
     let beyond = device.read(999, 2).unwrap_err();
     assert!(matches!(beyond.kind, DeviceErrorKind::OutOfRange { .. }), "{beyond}");
+}
+
+/// It is not taken for written, and waits on.
+#[test]
+fn what_the_device_loses_is_an_error() {
+    let device = WriteBehind::new(Arc::new(Forgetful::new()), 10);
+    assert!(device.defer(&write(3, &[1, 2])));
+    for _ in 0..2 {
+        let lost = device.flush().unwrap_err();
+        assert_eq!((lost.kind, lost.start), (DeviceErrorKind::Lost, 3));
+        assert_eq!(device.waiting(), 2);
+    }
 }
 
 #[test]

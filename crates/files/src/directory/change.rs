@@ -78,7 +78,7 @@ impl Directory {
                     insert(&mut view, slot, name.bytes(), name.hash(), ino, file_type)?;
                     {
                         let mut names = self.names(name.hash()).write();
-                        names.note(name.hash(), Some((block, slot)), self.budget());
+                        names.note(name.hash(), Some((block, slot)), &self.shared.names);
                         names.room_at(wanted, level);
                     }
                     self.mark_dirty(op.volume(), &page);

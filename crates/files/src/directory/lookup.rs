@@ -80,7 +80,11 @@ impl Directory {
     ) -> Result<Option<(Arc<Page>, usize, Found)>, FsError> {
         // `..` belongs to no stripe.
         if !name.is_parent() {
-            let place = self.names(name.hash()).read().place(name.hash());
+            let known = || self.names(name.hash()).read().place(name.hash());
+            let mut place = known();
+            if place == Place::Unlearned && self.learns(volume, name.hash()) {
+                place = known();
+            }
             match place {
                 Place::Absent => {
                     let checked = cfg!(debug_assertions) && !cfg!(f2fs_counting);
@@ -101,7 +105,7 @@ impl Directory {
                         }
                     }
                 }
-                Place::Unknown => {}
+                Place::Unknown | Place::Unlearned => {}
             }
         }
         self.search(volume, name)

@@ -3,13 +3,17 @@
 //! A directory that was made since the volume was opened knows all of its names: for each hash the block and slot, 18
 //! bytes or so. A name that is not among them is not there, and no block is looked at; one that is among them is looked
 //! for in its slot. A directory that was found on the device knows nothing, and its blocks are searched, level by
-//! level.
+//! level, until it has been searched so often that it [learns](super::learn) its names.
 //!
 //! Names count against a budget of the file system ([`NAMES`]). A stripe that gets no more of the budget forgets its
 //! names, and is searched from then on.
 //!
 //! ```text
-//!   searched (never left)  <--- forget, when the budget is spent ---  known  <--- begin, for a new directory
+//!   found on the device, searched  --- learn --->  known  <--- begin, for a new directory
+//!                      |                             |
+//!        cannot be read, or no budget         the budget is spent
+//!                      |                             |
+//!                      +---> searched for good <-----+
 //! ```
 //!
 //! A stripe may know *too much* (a name in a slot where it is not, or more names of a hash than there are): then the
@@ -20,6 +24,7 @@ use std::collections::hash_map::Entry;
 
 use f2fs_format::hash::locate_block;
 use f2fs_sync::Budget;
+use f2fs_sync::atomic::{AtomicU32, Ordering};
 use rustc_hash::FxHashMap;
 
 /// Names that all directories of a file system know together, at most.
@@ -31,6 +36,9 @@ const MOST_GRANTED: u32 = 64;
 
 /// One name of this hash, in some block.
 const SOMEWHERE: u32 = u32::MAX;
+/// Searches of a stripe that never learns.
+const FOR_GOOD: u32 = u32::MAX;
+
 /// Several names of this hash, or perhaps one that is left of them.
 const SEVERAL: u32 = u32::MAX - 1;
 /// Blocks of a directory whose slots have a number that fits.
@@ -45,6 +53,8 @@ pub(super) enum Place {
     Slot { block: u64, slot: usize },
     /// It has to be searched for.
     Unknown,
+    /// The same, as any name of the stripe, which knows nothing.
+    Unlearned,
 }
 
 /// The names that a stripe knows.
@@ -52,8 +62,9 @@ pub(super) enum Place {
 pub(super) struct Names {
     /// Block (24 bits) and slot (8 bits) by hash; `None`: nothing is known.
     known: Option<FxHashMap<u32, u32>>,
-    /// Names that were taken from the budget.
-    granted: u32,
+    /// Names that were taken from the budget; while nothing is known, the searches for names. One number, so that a
+    /// stripe fits into a line.
+    count: AtomicU32,
     /// Levels that had no room for a name of 1, 2, 3, 4 slots when it was last looked for.
     crowded: [u8; 4],
 }
@@ -64,9 +75,14 @@ impl Names {
         self.known = Some(FxHashMap::default());
     }
 
+    /// Whether all names are known.
+    pub(super) fn is_known(&self) -> bool {
+        self.known.is_some()
+    }
+
     /// The known place of a name with this hash.
     pub(super) fn place(&self, hash: u32) -> Place {
-        let Some(known) = &self.known else { return Place::Unknown };
+        let Some(known) = &self.known else { return Place::Unlearned };
         match known.get(&hash) {
             None => Place::Absent,
             Some(&(SOMEWHERE | SEVERAL)) => Place::Unknown,
@@ -74,8 +90,25 @@ impl Names {
         }
     }
 
+    /// Notes a search while nothing is known; tells whether it is the one in `enough`, whose caller reads the names.
+    pub(super) fn is_due(&self, enough: u64) -> bool {
+        if self.is_known() || self.count.load(Ordering::Relaxed) >= FOR_GOOD - 1 {
+            return false;
+        }
+        // Several may count at once: one of them meets the number.
+        u64::from(self.count.fetch_add(1, Ordering::Relaxed)) + 1 == enough
+    }
+
+    /// Knows what was read of the stripe, if that was all of it; tells whether.
+    pub(super) fn learn(&mut self, read: Names) -> bool {
+        debug_assert!(self.known.is_none(), "one thread reads the names of a stripe");
+        // What could not be read has the count of those that are searched for good.
+        (self.known, self.count) = (read.known, read.count);
+        self.is_known()
+    }
+
     /// Notes a name that was added; its place is not given while the directory is inline.
-    pub(super) fn note(&mut self, hash: u32, place: Option<(u64, usize)>, budget: Option<&Budget>) {
+    pub(super) fn note(&mut self, hash: u32, place: Option<(u64, usize)>, budget: &Budget) {
         let Some(known) = &mut self.known else { return };
         let place = match place {
             Some((block, slot)) if block < BLOCKS - 1 && slot < 0xff => (block as u32) << 8 | slot as u32,
@@ -87,12 +120,13 @@ impl Names {
                 there.insert(SEVERAL);
             }
             Entry::Vacant(free) => {
-                if count >= self.granted as usize {
-                    let grant = self.granted.clamp(GRANT, MOST_GRANTED);
-                    if !budget.is_some_and(|budget| budget.try_take(grant.into())) {
+                let granted = self.count.load(Ordering::Relaxed);
+                if count >= granted as usize {
+                    let grant = granted.clamp(GRANT, MOST_GRANTED);
+                    if !budget.try_take(grant.into()) {
                         return self.forget(budget);
                     }
-                    self.granted += grant;
+                    self.count.store(granted + grant, Ordering::Relaxed);
                 }
                 free.insert(place);
             }
@@ -110,10 +144,11 @@ impl Names {
     }
 
     /// Gives everything back; names are searched for from here on.
-    pub(super) fn forget(&mut self, budget: Option<&Budget>) {
-        self.known = None;
-        if let Some(budget) = budget {
-            budget.give(std::mem::take(&mut self.granted).into());
+    pub(super) fn forget(&mut self, budget: &Budget) {
+        let count = self.count.load(Ordering::Relaxed);
+        self.count = FOR_GOOD.into();
+        if self.known.take().is_some() && count > 0 {
+            budget.give(count.into());
         }
     }
 
@@ -153,17 +188,18 @@ mod tests {
     fn names_are_known_until_the_budget_is_spent() {
         let budget = Budget::new(u64::from(GRANT) + 1);
         let mut names = Names::default();
-        names.note(5, Some((3, 7)), Some(&budget));
-        assert_eq!(names.place(5), Place::Unknown, "nothing is known of a directory that was found");
+        names.note(5, Some((3, 7)), &budget);
+        assert_eq!(names.place(5), Place::Unlearned, "nothing is known of a directory that was found");
         names.begin();
         assert_eq!(names.place(5), Place::Absent);
         for hash in 0..GRANT {
-            names.note(hash, Some((u64::from(hash) * 1000, 213)), Some(&budget));
+            names.note(hash, Some((u64::from(hash) * 1000, 213)), &budget);
         }
         assert_eq!(names.place(3), Place::Slot { block: 3000, slot: 213 });
         assert_eq!((names.place(GRANT), budget.available_exact()), (Place::Absent, 1));
-        names.note(GRANT, Some((1, 1)), Some(&budget));
-        assert_eq!((names.place(3), names.place(GRANT)), (Place::Unknown, Place::Unknown));
+        names.note(GRANT, Some((1, 1)), &budget);
+        assert_eq!((names.place(3), names.place(GRANT)), (Place::Unlearned, Place::Unlearned));
+        assert!(!names.is_due(1), "they are searched for from then on");
         assert_eq!(budget.available_exact(), u64::from(GRANT) + 1, "all of it came back");
     }
 
@@ -172,15 +208,15 @@ mod tests {
         let budget = Budget::new(1000);
         let mut names = Names::default();
         names.begin();
-        names.note(1, None, Some(&budget));
+        names.note(1, None, &budget);
         assert_eq!(names.place(1), Place::Unknown, "it is in the inode");
         names.gone(1);
         assert_eq!(names.place(1), Place::Absent);
-        names.note(2, Some((1, 1)), Some(&budget));
-        names.note(2, Some((2, 2)), Some(&budget));
+        names.note(2, Some((1, 1)), &budget);
+        names.note(2, Some((2, 2)), &budget);
         names.gone(2);
         assert_eq!(names.place(2), Place::Unknown, "one of them is left, and nobody knows which");
-        names.note(3, Some((BLOCKS, 0)), Some(&budget));
+        names.note(3, Some((BLOCKS, 0)), &budget);
         assert_eq!(names.place(3), Place::Unknown, "too far away");
         names.gone(4);
         assert_eq!(names.place(4), Place::Absent);

@@ -144,8 +144,11 @@ impl Namespace<'_> {
         Ok(Some(here))
     }
 
-    /// The inode that a path means. It begins at the root, with or without a slash.
+    /// The inode that a path means. It begins at the root, with or without a slash; an empty one means nothing.
     pub(crate) fn resolve(&self, path: &[u8], last: Last) -> Result<Arc<Inode>, FsError> {
+        if path.is_empty() {
+            return Err(FsError::NotFound);
+        }
         if let Some((parent, name)) = split(path)
             && let Some(parent) = self.cached_directory(parent)?
         {
@@ -160,6 +163,9 @@ impl Namespace<'_> {
 
     /// The directory and the name that a path means; the name need not exist.
     pub(crate) fn resolve_parent<'p>(&self, path: &'p [u8]) -> Result<LastName<'p>, FsError> {
+        if path.is_empty() {
+            return Err(FsError::NotFound);
+        }
         let trimmed = match path.iter().rposition(|byte| *byte != b'/') {
             Some(end) => &path[..=end],
             None => &path[..0],

@@ -18,6 +18,8 @@ use crate::stat::FileKind;
 /// How often a directory may be met on the way because others move it. There is a limit, since damage may look like
 /// that to [`Namespace::is_moved`].
 const MOST_MOVES: u32 = 1000;
+/// How often a directory is gone through anew because names came meanwhile: others may go on making them for ever.
+const MOST_ROUNDS: u32 = 100;
 /// Entries of a directory that are listed together.
 const PAGE: usize = 1024;
 
@@ -33,13 +35,34 @@ struct Emptied {
     position: u64,
     /// Something was removed since the listing began.
     progress: bool,
+    /// How often that began anew.
+    rounds: u32,
     /// The first entry, here or below, that cannot be removed since it has no name.
     bad: Option<BadEntry>,
 }
 
 impl Emptied {
     fn new(parent: Arc<Inode>, name: Vec<u8>, inode: Arc<Inode>) -> Emptied {
-        Emptied { parent, name, inode, listed: Vec::new().into_iter(), position: 0, progress: false, bad: None }
+        Emptied {
+            parent,
+            name,
+            inode,
+            listed: Vec::new().into_iter(),
+            position: 0,
+            progress: false,
+            rounds: 0,
+            bad: None,
+        }
+    }
+
+    /// Goes through it anew, if something was removed meanwhile, and not for ever.
+    fn begin_anew(&mut self) -> bool {
+        if !self.progress || self.rounds == MOST_ROUNDS {
+            return false;
+        }
+        (self.position, self.progress) = (0, false);
+        self.rounds += 1;
+        true
     }
 
     /// The next entry below; `None` when all are gone by.
@@ -89,10 +112,7 @@ impl Namespace<'_> {
                 }
                 match self.rmdir(&here.parent, Name::new(&here.name)?) {
                     // Names came meanwhile, or stand in front of where the listing was.
-                    Err(FsError::NotEmpty) if here.progress => {
-                        (here.position, here.progress) = (0, false);
-                        continue;
-                    }
+                    Err(FsError::NotEmpty) if here.begin_anew() => continue,
                     // Somebody else moved or removed it.
                     Err(FsError::NotFound) if !is_top => {}
                     result => result?,

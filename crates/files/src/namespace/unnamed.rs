@@ -14,7 +14,7 @@ use f2fs_volume::Op;
 use super::{MAX_LINKS, Namespace};
 use crate::FsError;
 use crate::free::InodeEnds;
-use crate::inode::{Inode, Life};
+use crate::inode::Inode;
 use crate::namespace::create::{NewFile, set_name};
 use crate::namespace::rename::Place;
 use crate::stat::{self, FileKind};
@@ -37,7 +37,10 @@ impl Namespace<'_> {
             node.write(op).inode_mut().i_links = 0.into();
             self.volume.add_orphan(op, room, node.nid());
             let inode = Inode::new(node, new.kind, &self.directories);
-            *inode.life.lock() = Life { opens: 1, linkable: true, ..Life::default() };
+            let mut life = inode.life.lock();
+            (life.opens, life.linkable) = (1, true);
+            inode.take_device(op, &mut life);
+            drop(life);
             Ok(self.inodes.insert(inode))
         })
     }
@@ -76,6 +79,7 @@ impl Namespace<'_> {
         if first {
             if let Some(life) = &mut life {
                 life.linkable = false;
+                inode.put_device(op, life);
             }
             protocol_step!("named_file_stays_an_orphan", {
                 self.volume.remove_orphan(op, inode.ino);

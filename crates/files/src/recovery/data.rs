@@ -1,5 +1,6 @@
 //! The effects of a node of the chain on its file: attributes, inline data, addresses (`do_recover_data`).
 
+use f2fs_format::feature::Features;
 use f2fs_format::inode::{Extent, advise, inline};
 use f2fs_format::node::{BODY_SIZE, NodeBlock, XATTR_NODE_OFFSET};
 use f2fs_format::path::{NodeKind, first_block};
@@ -114,7 +115,14 @@ impl RollForward<'_> {
             if old == new || protocol_value!("recovery_keeps_punched_blocks", false, new.is_null()) {
                 continue;
             }
-            for addr in [old, new].into_iter().filter(|addr| addr.is_real()) {
+            // A cluster of compressed blocks begins with an address that means none.
+            let has_clusters = features.contains(Features::COMPRESSION);
+            let means_a_block = |addr: &BlockAddr| match *addr {
+                BlockAddr::NULL | BlockAddr::NEW => false,
+                BlockAddr::COMPRESS => !has_clusters,
+                _ => true,
+            };
+            for addr in [old, new].into_iter().filter(means_a_block) {
                 if !self.volume.geometry().in_main(addr) {
                     let what = "address in a synced node";
                     return Err(FsError::Volume(Corruption::Address { what, nid: inode.ino, addr }.into()));

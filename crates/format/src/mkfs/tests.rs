@@ -145,7 +145,12 @@ fn sizes_and_options_that_do_not_fit() {
     };
     assert_eq!(next, (700 * MIB, 992 * MIB));
     assert!(large(500 * MIB).is_ok() && large(next.1).is_ok() && large(next.1 - 1).is_err());
-    assert!(plan(MAX_SIZE - SEGMENT_SIZE, |_| {}).is_ok());
+    // The largest is told, too.
+    let largest = match plan(MAX_SIZE, |_| {}).unwrap_err() {
+        FormatError::Layout { max, .. } => max,
+        error => panic!("{error}"),
+    };
+    assert!(plan(largest, |_| {}).is_ok() && plan(largest + BLOCK_SIZE as u64, |_| {}).is_err());
     // No size of the first device would help.
     let two = FormatOptions { device_paths: alloc::vec![b"one".to_vec(), b"two".to_vec()], ..FormatOptions::default() };
     match VolumePlan::on(&two, &[240 * MIB, SEGMENT_SIZE - 1]).unwrap_err() {

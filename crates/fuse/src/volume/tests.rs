@@ -1,5 +1,6 @@
 //! What was read ahead against changes that come between, and whose bits a list takes.
 
+use std::num::NonZeroUsize;
 use std::thread;
 use std::time::Duration;
 
@@ -14,10 +15,14 @@ const CALLER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
 
 /// A volume with a file of zeros, and the number of the file.
 fn mounted() -> (Mounted, u64) {
+    mounted_with(MountOptions::default())
+}
+
+fn mounted_with(options: MountOptions) -> (Mounted, u64) {
     let device = Arc::new(f2fs_device::MemoryDevice::new(64 * 1024));
     f2fs_volume::format::format(&*device, &Default::default()).unwrap();
     let fs = FileSystem::open(device, Options::new()).unwrap();
-    let mounted = Mounted::new(&fs, MountOptions::default()).unwrap();
+    let mounted = Mounted::new(&fs, options).unwrap();
     let mode = 0o644 | u32::from(FileKind::Regular.to_mode());
     let made = mounted.create(CALLER, ROOT, b"f", mode, 0, None).unwrap();
     let number = mounted.number(&made);
@@ -176,6 +181,21 @@ fn a_write_of_another_takes_set_id_bits_and_the_kernel_hears_of_it() {
     }
 }
 
+/// Where the kernel caches, it asks for that by itself.
+#[test]
+fn a_write_past_the_cache_takes_capabilities_whoever_writes() {
+    let options = MountOptions { cache: Cache::None, ..MountOptions::default() };
+    let (mounted, number) = mounted_with(options);
+    let set = || mounted.set_xattr(CALLER, number, b"security.capability", &[1; 20], SetMode::Any).unwrap();
+    let is_set = || mounted.xattr(number, b"security.capability").is_ok();
+    for by in [None, Some(Caller { uid: 1, ..CALLER })] {
+        set();
+        assert!(is_set());
+        mounted.write(number, b"x", 0, false, by).unwrap();
+        assert!(!is_set(), "{by:?}");
+    }
+}
+
 #[test]
 fn only_root_knows_of_trusted_attributes() {
     let (mounted, number) = mounted();
@@ -206,4 +226,30 @@ fn an_inode_that_the_kernel_gave_back_is_found_by_its_number() {
     for gone in [number, 2, u64::MAX, u64::from(u32::MAX)] {
         assert!(matches!(mounted.lookup(gone, b"."), Err(FsError::NotFound)), "{gone}");
     }
+}
+
+/// The caches below grow with what the kernel knows. Nothing is written here, so no checkpoint brings them back.
+#[test]
+fn memory_of_inodes_that_the_kernel_gave_back_goes() {
+    const FILES: u64 = 20_000;
+    let device = Arc::new(f2fs_device::MemoryDevice::new(64 * 1024));
+    f2fs_volume::format::format(&*device, &Default::default()).unwrap();
+    let few = NonZeroUsize::new(1000).unwrap();
+    let mut options = Options::new().inode_cache(few);
+    options.volume = options.volume.node_cache(few);
+    let fs = FileSystem::open(device.clone(), options.clone()).unwrap();
+    for number in 0..FILES {
+        fs.create_file(format!("/{number}"), 0o644).unwrap();
+    }
+    fs.close().unwrap();
+    let fs = FileSystem::open(device, options.read_only(true)).unwrap();
+    let mounted = Mounted::new(&fs, MountOptions::default()).unwrap();
+    let nodes = || fs.statfs().cached_nodes;
+    let told: Vec<u64> = (0..FILES)
+        .map(|number| mounted.number(&mounted.lookup(ROOT, number.to_string().as_bytes()).unwrap()))
+        .collect();
+    assert!(nodes() >= FILES);
+    told.iter().for_each(|number| mounted.forget(*number, 1));
+    // Those that were given back since the last step, and what the caches keep.
+    assert!(nodes() < FILES / 2, "{} nodes stay", nodes());
 }

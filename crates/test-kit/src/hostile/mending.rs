@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use f2fs_check::repair::{plan, undo};
+use f2fs_check::repair::{plan, plan_without_synced, undo};
 use f2fs_check::{CheckOptions, CheckReport, FindingKind, Severity, check};
 use f2fs_device::BlockDevice;
 use f2fs_files::{FileSystem, FsError, Options, Time};
@@ -117,7 +117,15 @@ pub(super) fn is_sound(device: &dyn BlockDevice) -> bool {
 pub fn repair(device: &Arc<SparseDevice>) {
     let options = CheckOptions::new().threads(0);
     let image: Arc<dyn BlockDevice> = Arc::new(device.snapshot().read_only());
-    let Ok(repair) = plan(&image, &options) else { return };
+    let Ok(mut repair) = plan(&image, &options) else { return };
+    // What a chain says may be refused, beside tables that are sound.
+    if repair.keeps_synced() && FileSystem::open(repair.preview(&image), Options::new().read_only(true)).is_err() {
+        drop(repair);
+        repair = match plan_without_synced(&image, &options) {
+            Ok(repair) => repair,
+            Err(_) => return,
+        };
+    }
     let damage = |report: &CheckReport| {
         let found = report.findings.iter().filter(|finding| finding.severity() == Severity::Damage).count();
         found as u64 + report.suppressed

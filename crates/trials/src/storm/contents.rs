@@ -43,7 +43,7 @@ impl Hands<'_> {
         for unit in (first..=first + count).filter(|unit| unit * UNIT > old) {
             file.size.asked(unit * UNIT);
         }
-        file.sync_began |= way == 1;
+        let begun = if way == 1 { file.begin_sync() } else { None };
         let Some(handle) = &file.handle else { return Ok(()) };
         let offset = first * UNIT;
         let (wrote, result) = match way {
@@ -92,7 +92,7 @@ impl Hands<'_> {
             self.storm.wrong(format!("a write to {} wrote nothing, and told no error", file.ino));
         }
         if way == 1 && whole {
-            file.synced();
+            file.synced(begun);
             self.storm.syncs.fetch_add(1, Ordering::Relaxed);
         }
         result

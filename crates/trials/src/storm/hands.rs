@@ -6,6 +6,7 @@ use f2fs_sync::atomic::Ordering;
 use std::collections::BTreeSet;
 
 use super::Storm;
+use super::appended::Appended;
 use super::common;
 use super::promise::Known;
 use super::world::{OWN, SHARED};
@@ -13,7 +14,7 @@ use super::world::{OWN, SHARED};
 /// Files that a thread has at a time.
 const MOST_FILES: usize = 14;
 const LEAST_FILES: usize = 3;
-/// Operations on the file that all threads write, of a hundred.
+/// Operations on the files that all threads write, of a hundred.
 const SHARED_SHARE: usize = 15;
 /// Errors of a volume that is stopped, after which a thread gives up.
 const PATIENCE: u32 = 40;
@@ -25,6 +26,8 @@ pub(super) struct Hands<'a> {
     pub(super) files: Vec<Known>,
     /// Its part of the file that all threads write.
     pub(super) share: Known,
+    /// What it has appended to the file to which all append.
+    pub(super) appended: Appended,
     /// Files that are not used any more.
     gone: Vec<Known>,
     names: u64,
@@ -33,8 +36,10 @@ pub(super) struct Hands<'a> {
 impl<'a> Hands<'a> {
     pub(super) fn new(storm: &'a Storm, seed: u64, number: u64) -> Hands<'a> {
         let random = Random::new(seed.wrapping_mul(1000) + number);
-        let share = common::share(&storm.world, number);
-        Hands { storm, number, random, files: Vec::new(), share, gone: Vec::new(), names: 0 }
+        let [common, log] = storm.world.handles();
+        let share = common::share(&storm.world, common, number);
+        let appended = Appended::new(&storm.world, log);
+        Hands { storm, number, random, files: Vec::new(), share, appended, gone: Vec::new(), names: 0 }
     }
 
     /// Does as much as was chosen, and gives what is known of all files.
@@ -49,13 +54,13 @@ impl<'a> Hands<'a> {
             }
         }
         self.files.append(&mut self.gone);
-        self.files.push(self.share);
+        self.files.extend([self.share, self.appended.known]);
         self.files
     }
 
     fn operation(&mut self) -> Result<(), FsError> {
         if self.random.below(100) < SHARED_SHARE {
-            return self.in_common();
+            return if self.random.chance(4) { self.in_appended() } else { self.in_common() };
         }
         let kind = self.random.below(100);
         if self.files.len() < LEAST_FILES || kind < 8 && self.files.len() < MOST_FILES {
@@ -69,7 +74,7 @@ impl<'a> Hands<'a> {
             54..62 => self.rename(at),
             62..66 => self.rename_over(at),
             66..70 => self.remove(at),
-            70..80 => self.sync(Some(at)),
+            70..80 => self.storm.sync(&mut self.files[at]),
             80 => self.everything_is_written(),
             81..83 => self.sync_directory(),
             83..86 => self.open_again(at),
@@ -159,26 +164,18 @@ impl<'a> Hands<'a> {
         self.gone.push(file);
     }
 
-    /// Makes a file durable, or with none named the one that all threads write.
-    pub(super) fn sync(&mut self, at: Option<usize>) -> Result<(), FsError> {
-        let known = at.map_or(&mut self.share, |at| &mut self.files[at]);
-        let synced = known.sync()?;
-        self.storm.syncs.fetch_add(synced.into(), Ordering::Relaxed);
-        Ok(())
-    }
-
     /// A checkpoint, or a cleaning, which writes several.
     fn everything_is_written(&mut self) -> Result<(), FsError> {
-        let mut all: Vec<&mut Known> = self.files.iter_mut().chain([&mut self.share]).collect();
-        all.iter_mut().for_each(|file| file.sync_began = true);
+        let shared = [&mut self.share, &mut self.appended.known];
+        let mut all: Vec<_> = self.files.iter_mut().chain(shared).map(|file| (file.begin_sync(), file)).collect();
         if self.random.chance(3) {
             return self.storm.world.fs.clean().map(drop);
         }
         let result = self.storm.world.fs.checkpoint().map(drop);
-        for file in all {
+        for (begun, file) in &mut all {
             file.tell(format!("checkpoint: {:?}", result.as_ref().err().map(ToString::to_string)));
             if result.is_ok() {
-                file.synced();
+                file.synced(*begun);
             }
         }
         result

@@ -132,10 +132,7 @@ fn promised(world: &World, fs: &FileSystem, files: &[Known], closed: bool, wrong
                 continue;
             }
         };
-        // In the mode `posix`, what another thread's sync has begun may leave anything of a block.
-        let is_judged = world.strict || closed || file.share.is_none();
         if file.durable
-            && is_judged
             && let Err(what) = content(world, fs, path, file)
         {
             wrong.push(format!("{path} ({}) {what}: {}", file.ino, file.story()));
@@ -147,8 +144,8 @@ fn promised(world: &World, fs: &FileSystem, files: &[Known], closed: bool, wrong
 fn content(world: &World, fs: &FileSystem, path: &str, known: &Known) -> Result<(), String> {
     let file = fs.open_file(path).map_err(|error| format!("does not open: {error}"))?;
     let size = file.size();
-    if !known.size.may_be_left(&size) {
-        return Err(format!("has {size} bytes, of which {:?} may be left", known.size));
+    if !known.may_be_left_with(size) {
+        return Err(format!("has {size} bytes, of which {} may be left", known.sizes()));
     }
     let mut bytes = vec![0; size as usize];
     match file.read_at(&mut bytes, 0) {
@@ -158,7 +155,7 @@ fn content(world: &World, fs: &FileSystem, path: &str, known: &Known) -> Result<
     }
     let mut bad = Vec::new();
     for (unit, found) in (0..).zip(bytes.chunks_exact(UNIT as usize)) {
-        if !known.knows(unit) || !world.strict && known.sync_began && known.is_open_around(unit) {
+        if !known.knows(unit) || !world.strict && known.is_open_around(unit) {
             continue;
         }
         let found = stamp(found);

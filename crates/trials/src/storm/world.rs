@@ -7,7 +7,7 @@ use std::time::Duration;
 use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::{Fault, FaultDevice, FaultRule, Random, RecordingDevice, UnorderedDevice};
 use f2fs_files::{
-    Cleaner, CleanerOptions, File, FileSystem, Flusher, FlusherOptions, JournalMode, JournalOptions, Options,
+    Cleaner, CleanerOptions, File, FileSystem, Flusher, FlusherOptions, FsError, JournalMode, JournalOptions, Options,
     create_journal,
 };
 use f2fs_format::feature::Features;
@@ -16,8 +16,10 @@ use f2fs_sync::Mutex;
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{Allocation, CostModel, FsyncMode, VolumeOptions};
 
+use super::appended::LOG;
 use super::common::{COMMON, Stripes};
 use super::promise::Known;
+use super::together::Together;
 
 /// How a volume ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +120,13 @@ pub(super) struct World {
     pub(super) options: Options,
     pub(super) strict: bool,
     pub(super) threads: u64,
-    /// How all threads write one file, and a handle of it for each of them.
+    /// How all threads write one file, and what they know of its size.
     pub(super) stripes: Stripes,
-    commons: Mutex<Vec<File>>,
+    pub(super) common: Arc<Together>,
+    /// The same of the file to which all append.
+    pub(super) log: Arc<Together>,
+    /// Handles of both for each thread.
+    handles: Mutex<Vec<[File; 2]>>,
     /// How far writes go, in units.
     pub(super) reach: u64,
     /// Operations of each thread.
@@ -164,10 +170,12 @@ impl World {
         let threads = 2 + random.below_u64(5);
         let made = directories(threads).iter().try_for_each(|path| fs.create_dir(path, 0o755).map(drop));
         let stripes = Stripes { units: *random.one_of(&[1, 3, 8, 20]), threads };
-        let made = made.and_then(|()| stripes.make(&fs));
+        let made = made.and_then(|()| fs.create_file(COMMON, 0o644)?.set_len(stripes.bytes()));
+        let made = made.and_then(|()| fs.create_file(LOG, 0o644).map(drop));
         made.and_then(|()| fs.checkpoint().map(drop)).map_err(|error| words("directories", &error))?;
-        let commons: Result<_, _> = (0..threads).map(|_| fs.open_file(COMMON)).collect();
-        let commons = commons.map_err(|error| words(COMMON, &error))?;
+        let handles = (0..threads).map(|_| Ok([fs.open_file(COMMON)?, fs.open_file(LOG)?]));
+        let handles: Result<_, FsError> = handles.collect();
+        let handles = handles.map_err(|error| words("shared files", &error))?;
         volume.trouble.arm(&volume.faults, random);
         if let Some((_, side)) = &journal {
             side.trouble.arm(&side.faults, random);
@@ -186,7 +194,9 @@ impl World {
             strict,
             threads,
             stripes,
-            commons: Mutex::new(commons),
+            common: Arc::new(Together::new(stripes.bytes())),
+            log: Arc::default(),
+            handles: Mutex::new(handles),
             reach,
             operations,
             end,
@@ -199,9 +209,9 @@ impl World {
         })
     }
 
-    /// A handle of the file that all threads write: each gets one.
-    pub(super) fn common(&self) -> File {
-        self.commons.lock().pop().expect("a handle for each thread")
+    /// Handles of the file that all threads write, and of the one to which all append: each gets them once.
+    pub(super) fn handles(&self) -> [File; 2] {
+        self.handles.lock().pop().expect("handles for each thread")
     }
 
     /// What was chosen, for people.
@@ -242,12 +252,12 @@ impl World {
             // What it does not make durable, the close may.
             let _ = file.sync();
         }
-        files.iter_mut().for_each(|file| file.sync_began = true);
+        let begun: Vec<_> = files.iter_mut().map(Known::begin_sync).collect();
         // What failed once need not do so again.
         let closed = (0..2).any(|_| self.fs.close().is_ok());
         if closed {
-            for file in files.iter_mut().filter(|file| !file.removed) {
-                file.synced();
+            for (file, begun) in files.iter_mut().zip(begun).filter(|(file, _)| !file.removed) {
+                file.synced(begun);
             }
         }
         closed

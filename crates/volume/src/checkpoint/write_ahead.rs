@@ -154,12 +154,7 @@ impl Checkpoints<'_> {
     }
 
     fn send_ahead(self, requests: Vec<Request>) -> Result<(), VolumeError> {
-        if !requests.is_empty() {
-            for completion in self.0.device.submit(requests).wait() {
-                completion.result?;
-            }
-        }
-        Ok(())
+        Ok(self.0.device.execute_all(requests)?.into_iter().try_for_each(|completion| completion.result)?)
     }
 
     /// Gives nodes places, and copies them into requests.

@@ -168,7 +168,7 @@ impl Flight {
                 if waits {
                     self.deferred = Some(request);
                 } else {
-                    self.tickets.push(volume.device.submit(vec![request]));
+                    self.tickets.push((volume.device.submit(vec![request]), 1));
                 }
             }
         }
@@ -187,7 +187,8 @@ impl Flight {
         let requests: Vec<Request> =
             requests.into_iter().filter_map(|request| self.defer(op.volume, request)).collect();
         if !requests.is_empty() {
-            self.tickets.push(op.volume.device.submit(requests));
+            let count = requests.len();
+            self.tickets.push((op.volume.device.submit(requests), count));
         }
         Ok(())
     }

@@ -44,7 +44,8 @@ impl Flight {
         flight.take_for_move(volume, segment, destination, summaries)?;
         let requests = split_by_runs(&volume.recycler, &flight.runs, data);
         volume.written.add(Count::MoveRequests, requests.len() as u64);
-        flight.tickets.push(volume.device.submit(requests));
+        let count = requests.len();
+        flight.tickets.push((volume.device.submit(requests), count));
         Ok(flight)
     }
 

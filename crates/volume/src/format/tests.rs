@@ -214,6 +214,8 @@ fn a_cut_leaves_the_old_volume_or_the_new_one_or_none() {
                 break;
             }
         }
+        // `format` has returned: what was not flushed is lost, and the new volume is there all the same.
+        assert_eq!(owner(&replay.image(0, |_, _| false)), Some(new.superblock.uuid));
         assert!(seen.iter().all(|count| *count > 1), "none, old, new: {seen:?}");
     }
 }

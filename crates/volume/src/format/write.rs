@@ -30,9 +30,7 @@ impl Writer<'_> {
         let mut requests = requests.peekable();
         while requests.peek().is_some() {
             let batch = requests.by_ref().take(DEPTH).collect();
-            for completion in self.device.submit(batch).wait() {
-                completion.result?;
-            }
+            self.device.execute_all(batch)?.into_iter().try_for_each(|completion| completion.result)?;
             self.go_on()?;
         }
         Ok(())

@@ -104,7 +104,9 @@ pub fn copy_out(
 /// What a path means that is not a directory. A symbolic link at the end is not followed.
 fn last(fs: &FileSystem, path: &Path) -> Result<InodeRef, FsError> {
     let name = path.file_name().ok_or(FsError::IsDirectory)?;
-    fs.inode_at(path.parent().unwrap_or(Path::new("/")))?.lookup(name.as_bytes())
+    // Paths begin at the root, with or without a slash.
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    fs.inode_at(above.unwrap_or(Path::new("/")))?.lookup(name.as_bytes())
 }
 
 /// Copies a regular file into the file that `to` names.

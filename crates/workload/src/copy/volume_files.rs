@@ -24,6 +24,11 @@ impl VolumeFiles {
         self.0.contains(&file)
     }
 
+    /// Whether an open file is one of them.
+    pub fn has_open(&self, file: &std::fs::File) -> bool {
+        file.metadata().is_ok_and(|found| self.has(Identity::of(&found)))
+    }
+
     /// Whether a path leads to one of them.
     pub(super) fn has_at(&self, path: &Path) -> bool {
         !self.0.is_empty() && Identity::at(path).is_some_and(|file| self.has(file))

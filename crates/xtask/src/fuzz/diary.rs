@@ -67,7 +67,7 @@ impl Diary {
     pub(super) fn open(path: Option<&Path>) -> Result<Diary> {
         let Some(path) = path else { return Ok(Diary::default()) };
         let what = || format!("the diary {}", path.display());
-        let mut file = open_alone(path).with_context(what)?;
+        let mut file = open_alone(path)?;
         let lines = read(&mut file).with_context(what)?;
         Ok(Diary { path: Some(path.to_owned()), lines })
     }
@@ -106,8 +106,9 @@ impl Diary {
 
 /// Opens the file, which is created if it is missing, so that no other program can at the same time.
 fn open_alone(path: &Path) -> Result<File> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+    let what = || format!("the diary {}", path.display());
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).with_context(what)?;
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).with_context(what)?;
     Ok(file)
 }
 

@@ -28,7 +28,7 @@ impl FromStr for Total {
         let (digits, zeros) = text.split_once('e').unwrap_or((text, "0"));
         let power = zeros.parse().ok().and_then(|zeros| 10_u64.checked_pow(zeros));
         let number = digits.parse::<u64>().ok().zip(power).and_then(|(digits, power)| digits.checked_mul(power));
-        number.map(Total).with_context(what)
+        number.filter(|number| *number > 0).map(Total).with_context(what)
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
         let total = |text: &str| text.parse::<Total>().ok();
         assert_eq!(total("1e9"), Some(Total(1_000_000_000)));
         assert_eq!(total("25"), Some(Total(25)));
-        for wrong in ["", "e", "1e", "e9", "1.5e9", "1e30", "-1", "99e18"] {
+        for wrong in ["", "e", "1e", "e9", "1.5e9", "1e30", "-1", "99e18", "0", "0e9"] {
             assert_eq!(total(wrong), None, "{wrong}");
         }
     }

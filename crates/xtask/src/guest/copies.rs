@@ -1,13 +1,12 @@
 //! `f2fs put -r` and `f2fs get -r` in the guest, where they run as root on a file system that keeps every kind of file
 //! and attribute (tmpfs): nothing is lost on the way in, in the kernel's view of the volume, or on the way out.
 
-use std::fs::File;
 use std::time::Duration;
 
 use super::judge;
 use super::machine::Bus;
 use super::{Bench, Outcome};
-use crate::Result;
+use crate::{Result, files};
 
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -30,7 +29,7 @@ guest-agent manifest /tmp/out > /share/got
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let image = bench.image("copies");
-    File::create(&image)?.set_len(512 << 20)?;
+    files::make_sparse(&image, 512 << 20)?;
     let output = bench.guest.boot("copies").disk(&image, Bus::Nvme, "target").run(SCRIPT, LIMIT)?;
     judge::succeeded(&output)?;
     judge::fsck_clean(&image)?;

@@ -7,7 +7,6 @@
 //! timer.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -15,7 +14,7 @@ use anyhow::{Context, bail};
 use super::judge;
 use super::machine::Bus;
 use super::{Bench, Outcome};
-use crate::Result;
+use crate::{Result, files};
 
 const LIMIT: Duration = Duration::from_secs(900);
 
@@ -40,7 +39,7 @@ type Times = [f64; 3];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let image = bench.image("depth-one");
-    File::create(&image)?.set_len(u64::from(SIZE) << 20)?;
+    files::make_sparse(&image, u64::from(SIZE) << 20)?;
     let (rounds, time) = if bench.quick { (3, 50) } else { (5, 300) };
     let script = format!(
         "set -e\n\
@@ -60,7 +59,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let tolerance = if bench.quick { TOLERANCE_BESIDE_OTHERS } else { TOLERANCE };
     let mut slow = Vec::new();
     for device in ["pmem", "nvme"] {
-        let csv = fs::read_to_string(output.share.join(device))?;
+        let csv = fs_err::read_to_string(output.share.join(device))?;
         let rows = medians(&csv)?;
         print!("{}", table(device, &rows));
         slow.extend(judge(device, &rows, tolerance));

@@ -4,7 +4,7 @@
 //! The machine is emulated: what a rate is by another one in the same boot says something, a rate alone does not.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use super::machine::Bus;
 use super::programs::{LOADER, dynamic};
 use super::{Bench, Outcome, judge};
-use crate::Result;
+use crate::{Result, files};
 
 const LIMIT: Duration = Duration::from_secs(3000);
 const SCRIPT: &str = include_str!("devices.sh");
@@ -75,7 +75,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     }
     for (name, bus, mib) in DISKS {
         let image = bench.image(&format!("devices-{name}"));
-        File::create(&image)?.set_len(mib[usize::from(bench.quick)] << 20)?;
+        files::make_sparse(&image, mib[usize::from(bench.quick)] << 20)?;
         boot = boot.disk(&image, bus, name);
     }
     let Scale { volumes, mapped, operations, fill, turnover, synced, .. } = scale;

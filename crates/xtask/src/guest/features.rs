@@ -47,8 +47,8 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let recovered = recovered(bench, &output.share)?;
     let tool = Tool { bench, image: &image };
     tool.look_ups()?;
-    tool.errors(&std::fs::read_to_string(output.share.join("key"))?)?;
-    tool.marks(&std::fs::read_to_string(output.share.join("saved"))?)?;
+    tool.errors(&fs_err::read_to_string(output.share.join("key"))?)?;
+    tool.marks(&fs_err::read_to_string(output.share.join("saved"))?)?;
     let (paths, unread) = (here.lines().count(), unread.len());
     let remark = format!(
         "{paths} paths, names without a key among them, the same here; {unread} compressed files named; \
@@ -61,9 +61,9 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
 /// number.
 fn recovered(bench: &Bench, share: &Path) -> Result<usize> {
     let kernel = bench.here.guest_manifest(share, "stopped")?;
-    let here = std::fs::read_to_string(share.join("stopped-here"))?;
+    let here = fs_err::read_to_string(share.join("stopped-here"))?;
     judge::same("a stopped volume", ("the kernel", &kernel), ("this project", &here))?;
-    let said = std::fs::read_to_string(share.join("stopped-said"))?;
+    let said = fs_err::read_to_string(share.join("stopped-said"))?;
     ensure!(said.contains("300 files synced after the last checkpoint"), "nothing was recovered: {said}");
     Ok(here.lines().count())
 }

@@ -39,7 +39,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
                 let name = format!("{mode}-{round}-{which}");
                 let took = output.log.lines().find_map(|line| line.strip_prefix(&format!("took {name} ")));
                 let took = took.with_context(|| format!("{name} did not happen"))?;
-                let trace = fs::read_to_string(output.share.join(format!("{name}.trace")))?;
+                let trace = fs_err::read_to_string(output.share.join(format!("{name}.trace")))?;
                 let order = order(&trace).with_context(|| format!("{name}: no fsync in its trace"))?;
                 let waits = order.waits();
                 println!(

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::{Result, process};
 
@@ -21,7 +21,7 @@ impl Here {
     /// `f2fs format IMAGE --size SIZE ...`: a new image.
     pub(crate) fn format(&self, image: &Path, size: &str, options: &[&str]) -> Result<()> {
         if image.exists() {
-            fs::remove_file(image)?;
+            fs_err::remove_file(image)?;
         }
         let mut command = Command::new(&self.f2fs);
         process::output(command.arg("format").arg(image).args(["--size", size]).args(options))?;
@@ -50,6 +50,14 @@ impl Here {
     pub(crate) fn check(&self, image: &Path) -> Result<String> {
         let said = process::output(Command::new(&self.f2fs).arg("check").arg(image))?;
         String::from_utf8(said).context("findings that are not UTF-8")
+    }
+
+    /// `f2fs check --repair IMAGE`, which must find damage and mend it. Returns what it says.
+    pub(crate) fn repair(&self, image: &Path) -> Result<String> {
+        let output = Command::new(&self.f2fs).args(["check", "--repair"]).arg(image).output()?;
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        ensure!(output.status.code() == Some(1), "{}: {}: {said}", image.display(), output.status);
+        Ok(said)
     }
 
     /// Runs the tree script `what` (`make` or `change`) on an image with the library.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{Result, process, tools};
+use crate::{Result, files, process, tools};
 
 /// The kernel series that judges.
 const SERIES: &str = "6.12";
@@ -31,12 +31,10 @@ impl Kernel {
         if let Some(kernel) = Self::unpacked(&home)? {
             return Ok(kernel);
         }
-        fs::create_dir_all(&home)?;
+        fs_err::create_dir_all(&home)?;
         let package = package_file(&home)?;
         let staging = home.join("staging");
-        if staging.exists() {
-            fs::remove_dir_all(&staging)?;
-        }
+        files::remove_dir(&staging)?;
         println!("unpacking {}", package.display());
         process::output(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&staging))?;
         // The rename is the last step, so that an interrupted unpacking never looks like a kernel.
@@ -52,10 +50,11 @@ impl Kernel {
         else {
             return Ok(None);
         };
-        let Some(version) = fs::read_dir(&modules)?.next() else {
+        let versions = files::entries(&modules)?;
+        let Some(release) = versions.first().and_then(|version| version.file_name()) else {
             return Ok(None);
         };
-        let release = version?.file_name().to_string_lossy().into_owned();
+        let release = release.to_string_lossy().into_owned();
         let image = root.join("boot").join(format!("vmlinuz-{release}"));
         Ok(image.is_file().then(|| Self { image, modules: modules.join(&release), release }))
     }
@@ -87,8 +86,7 @@ fn package_file(home: &Path) -> Result<PathBuf> {
 }
 
 fn downloaded(home: &Path) -> Result<Option<PathBuf>> {
-    for entry in fs::read_dir(home)? {
-        let path = entry?.path();
+    for path in files::entries(home)? {
         if path.extension().is_some_and(|extension| extension == "deb") {
             return Ok(Some(path));
         }

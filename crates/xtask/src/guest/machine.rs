@@ -13,7 +13,7 @@ use super::initrd;
 use super::kernel::Kernel;
 use super::modules::ModuleTree;
 use super::programs::Programs;
-use crate::Result;
+use crate::{Result, files};
 
 /// How long a boot may take until the script starts. Five seconds on an idle machine; this is for a loaded one.
 const BOOT_LIMIT: Duration = Duration::from_secs(150);
@@ -66,7 +66,7 @@ impl Guest {
         if cfg!(not(target_arch = "x86_64")) {
             bail!("the guest tests run x86-64 programs in an x86-64 guest; this host has another architecture");
         }
-        fs::create_dir_all(cache)?;
+        fs_err::create_dir_all(cache)?;
         let kernel = Kernel::obtain(cache)?;
         let initrd = initrd::build(cache, &kernel, &programs.libraries)?;
         Ok(Self { kernel, initrd, cache: cache.to_owned(), programs: vec![programs.f2fs, programs.agent] })
@@ -202,11 +202,11 @@ impl Boot<'_> {
     fn attempt(&self, script: &str, limit: Duration) -> Result<std::result::Result<GuestOutput, Failure>> {
         let home = self.guest.cache.join("run").join(&self.name);
         if home.exists() {
-            fs::remove_dir_all(&home)?;
+            files::remove_dir(&home)?;
         }
         let share = home.join("share");
         let programs = share.join("bin");
-        fs::create_dir_all(&programs)?;
+        fs_err::create_dir_all(&programs)?;
         for program in self.guest.programs.iter().chain(&self.programs) {
             let name = program.file_name().with_context(|| format!("{} has no name", program.display()))?;
             fs::copy(program, programs.join(name)).with_context(|| format!("cannot copy {}", program.display()))?;
@@ -217,7 +217,7 @@ impl Boot<'_> {
             fs::hard_link(file, share.join(name)).with_context(|| format!("cannot share {}", file.display()))?;
         }
         self.share_modules(&share.join("modules"))?;
-        fs::write(share.join("script"), script)?;
+        fs_err::write(share.join("script"), script)?;
         let console = home.join("console");
         let start = Instant::now();
         let mut machine = Machine(self.command(&share, &console).spawn().context("cannot start qemu-system-x86_64")?);
@@ -246,13 +246,13 @@ impl Boot<'_> {
 
     /// Puts this boot's own modules and the order of their loading into a directory.
     fn share_modules(&self, home: &Path) -> Result<()> {
-        fs::create_dir_all(home)?;
+        fs_err::create_dir_all(home)?;
         let mut order = String::new();
         for module in ModuleTree::index(&self.guest.kernel.modules)?.load_order(&self.modules)? {
-            fs::write(home.join(format!("{}.ko", module.name)), &module.object)?;
+            fs_err::write(home.join(format!("{}.ko", module.name)), &module.object)?;
             order += &format!("{}\n", module.name);
         }
-        fs::write(home.join("order"), order)?;
+        fs_err::write(home.join("order"), order)?;
         Ok(())
     }
 

@@ -30,7 +30,7 @@ impl ModuleTree {
     pub(crate) fn index(root: &Path) -> Result<Self> {
         let mut files = BTreeMap::new();
         collect(&root.join("kernel"), &mut files)?;
-        let list = fs::read_to_string(root.join("modules.builtin"))?;
+        let list = fs_err::read_to_string(root.join("modules.builtin"))?;
         let builtin = list.lines().filter_map(|line| module_name(Path::new(line))).collect();
         Ok(Self { files, builtin })
     }

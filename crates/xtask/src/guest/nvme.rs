@@ -1,19 +1,19 @@
 //! The library itself runs in the guest, on an NVMe block device through io_uring: it formats, fills, checks and shows
 //! the device; then the kernel mounts that device, shows the same tree and changes it; then the library shows that.
 
-use std::fs::{self, File};
+use std::fs::{self};
 use std::time::Duration;
 
 use super::judge;
 use super::machine::Bus;
 use super::{Bench, EXTRA_FEATURES, Outcome};
-use crate::Result;
+use crate::{Result, files};
 
 const LIMIT: Duration = Duration::from_secs(900);
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let image = bench.image("nvme");
-    File::create(&image)?.set_len(1 << 30)?;
+    files::make_sparse(&image, 1 << 30)?;
     let output =
         bench.guest.boot("nvme").disk(&image, Bus::Nvme, "target").run(&script(bench.scale("medium")), LIMIT)?;
     judge::succeeded(&output)?;

@@ -4,13 +4,12 @@
 //! The machine is emulated, and its processors are shared: ratios of rounds in turn say something, rates do not. They
 //! are printed, and judged by nobody.
 
-use std::fs::File;
 use std::time::Duration;
 
 use super::machine::Bus;
 use super::programs::{self, LOADER, dynamic};
 use super::{Bench, Outcome, judge};
-use crate::Result;
+use crate::{Result, files};
 
 const LIMIT: Duration = Duration::from_secs(3000);
 
@@ -21,7 +20,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         boot = boot.program(&file);
     }
     let image = bench.image("nvme-fio");
-    File::create(&image)?.set_len(64 << 20)?;
+    files::make_sparse(&image, 64 << 20)?;
     let (rounds, seconds) = if bench.quick { (1, 0.3) } else { (7, 0.4) };
     let script = format!(
         "set -e\n\

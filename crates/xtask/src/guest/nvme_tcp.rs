@@ -2,12 +2,12 @@
 //! kernel gives up at the time that it was told. What was synced is there afterwards; what fails says so; nobody waits
 //! for longer.
 
-use std::fs::{self, File};
+use std::fs::{self};
 use std::time::Duration;
 
 use super::machine::Bus;
 use super::{Bench, Outcome, judge};
-use crate::Result;
+use crate::{Result, files};
 
 const LIMIT: Duration = Duration::from_secs(900);
 const SCRIPT: &str = include_str!("nvme-tcp.sh");
@@ -15,7 +15,7 @@ const PARTS: [&str; 4] = ["back", "fails fast", "gone", "pass-through"];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let image = bench.image("nvme-tcp");
-    File::create(&image)?.set_len(256 << 20)?;
+    files::make_sparse(&image, 256 << 20)?;
     let boot = bench.guest.boot("nvme-tcp").processors(2).disk(&image, Bus::VirtioBlk, "medium");
     let output = boot.run(SCRIPT, LIMIT)?;
     judge::succeeded_with_refusals(&output)?;

@@ -2,13 +2,12 @@
 //! suite on each, the commands that the kernel's trace saw, a volume that the kernel mounts by its block device, and a
 //! namespace with a bad sector.
 
-use std::fs::{self, File};
 use std::time::Duration;
 
 use super::machine::Bus;
 use super::programs::{self, LOADER, dynamic};
 use super::{Bench, Outcome, judge};
-use crate::Result;
+use crate::{Result, files};
 
 const LIMIT: Duration = Duration::from_secs(1200);
 const SCRIPT: &str = include_str!("pass-through.sh");
@@ -23,7 +22,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let mut boot = bench.guest.boot("pass-through").processors(2).program(&promises);
     for (name, bus, mib) in DISKS {
         let image = bench.image(&format!("pass-through-{name}"));
-        File::create(&image)?.set_len(mib << 20)?;
+        files::make_sparse(&image, mib << 20)?;
         boot = boot.disk(&image, bus, name);
     }
     for file in dynamic(&["fsck.f2fs"])? {
@@ -39,7 +38,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     }
     let mut paths = 0;
     for (made, mounted) in [("made", "mounted"), ("endured.made", "endured")] {
-        let made = fs::read_to_string(output.share.join(made))?;
+        let made = fs_err::read_to_string(output.share.join(made))?;
         let mounted = bench.here.guest_manifest(&output.share, mounted)?;
         judge::same("by pass-through", ("the library", &made), ("the kernel", &mounted))?;
         paths += made.lines().count();

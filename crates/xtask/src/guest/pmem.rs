@@ -41,8 +41,8 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     judge::succeeded(&output)?;
     let mut paths = 0;
     for name in ["block", "file", "journal", "character"] {
-        let made = fs::read_to_string(output.share.join(format!("{name}.made")))?;
-        let mounted = fs::read_to_string(output.share.join(format!("{name}.mounted")))?;
+        let made = fs_err::read_to_string(output.share.join(format!("{name}.made")))?;
+        let mounted = fs_err::read_to_string(output.share.join(format!("{name}.mounted")))?;
         judge::same(name, ("the library", &made), ("the kernel", &mounted))?;
         paths += made.lines().count();
     }

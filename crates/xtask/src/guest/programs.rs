@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::{Result, as_tested, process, tools};
+use crate::{Result, as_tested, built, process, tools};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Optimised, with debug assertions.
@@ -67,9 +67,8 @@ fn build_as(cache: &Path, profile: &str, programs: &[(&str, &str)]) -> Result<Ve
     }
     // Only the target's own code is built with these flags, since a target is named.
     command.env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", "-C target-feature=+crt-static");
-    process::output(&mut command)?;
-    let home = directory.join(TARGET).join(profile);
-    Ok(programs.iter().map(|(_, program)| home.join(program)).collect())
+    let built = built::programs(&mut command)?;
+    programs.iter().map(|(_, program)| built::named(&built, program)).collect()
 }
 
 /// Builds a package's test program, as [`build`] does its programs, under the name of the test.
@@ -85,17 +84,13 @@ pub(crate) fn example(cache: &Path, package: &str, example: &str) -> Result<Path
 fn build_target(cache: &Path, words: &[&str], name: &str) -> Result<PathBuf> {
     let directory = cache.join("static");
     let mut command = process::cargo(words.iter().copied());
-    command.args(["--quiet", "--message-format", "json", "--target", TARGET, "--profile", PROFILE, "--target-dir"]);
+    command.args(["--quiet", "--target", TARGET, "--profile", PROFILE, "--target-dir"]);
     command.arg(&directory);
     command.env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", "-C target-feature=+crt-static");
-    let messages = process::output(&mut command)?;
-    let messages = String::from_utf8_lossy(&messages);
-    // Of the last artifact: `"executable":"PATH"`. Cargo names the file of a test by a hash.
-    let built =
-        messages.lines().filter_map(|line| line.split_once("\"executable\":\"")?.1.split('"').next()).next_back();
-    let built = built.with_context(|| format!("cargo built no program for {name}"))?;
+    // Cargo names the file of a test by a hash.
+    let built = built::program(&mut command, name)?;
     let named = directory.join(name);
-    std::fs::copy(built, &named).with_context(|| format!("cannot copy {built}"))?;
+    std::fs::copy(&built, &named).with_context(|| format!("cannot copy {}", built.display()))?;
     Ok(named)
 }
 

@@ -6,6 +6,8 @@
 //!   this project, cut ----+         \--> mounted by the kernel --> the same paths, contents, attributes
 //! ```
 //!
+//! On one of them bits of the tables are flipped between, and mended by `f2fs check --repair`, which keeps what was synced.
+//!
 //! Set `F2FS_ROUNDS` for more than one round, each with random scripts and cuts of its own.
 
 use std::fmt::Write as _;
@@ -35,12 +37,14 @@ enum Maker {
     Library,
     /// This project, cut off at some event.
     Cut,
+    /// The same; then the volume is damaged and repaired.
+    Mended,
 }
 
 /// An image: its name, its maker, whether it has the extra features, and whether a random script fills it.
 type Image = (&'static str, Maker, bool, bool);
 
-const IMAGES: [Image; 10] = [
+const IMAGES: [Image; 11] = [
     ("kernel", Maker::Kernel, false, false),
     ("kernel-extra", Maker::Kernel, true, false),
     ("kernel-random", Maker::Kernel, false, true),
@@ -51,11 +55,19 @@ const IMAGES: [Image; 10] = [
     ("library-random", Maker::Cut, false, true),
     ("library-random-extra", Maker::Cut, true, true),
     ("library-random-end", Maker::Library, true, true),
+    ("library-mended", Maker::Mended, true, false),
 ];
 
 /// Images of the short form. The others differ from them in one thing each.
-const QUICK: [&str; 6] =
-    ["kernel", "kernel-random-extra", "kernel-reset", "library", "library-extra", "library-random-extra"];
+const QUICK: [&str; 7] = [
+    "kernel",
+    "kernel-random-extra",
+    "kernel-reset",
+    "library",
+    "library-extra",
+    "library-random-extra",
+    "library-mended",
+];
 
 /// The images of a form, with their indices among all, which seed their scripts.
 fn images(bench: &Bench) -> impl Iterator<Item = (usize, Image)> {
@@ -69,6 +81,8 @@ impl Maker {
     }
 }
 
+/// What a repair says that keeps synced files.
+const KEPT: &str = "synced after the last checkpoint are kept";
 /// Of these the kernel shows the last checkpoint as well.
 const SHOWN_WITHOUT_RECOVERY: [&str; 2] = ["kernel", "library"];
 /// The kernel is shown what was recovered here of this one.
@@ -127,11 +141,16 @@ impl Sum {
                 bench.here.script("make", "small", &image(name))?;
                 vec!["sync", "--scale", "small"]
             };
-            if maker == Maker::Cut {
+            if matches!(maker, Maker::Cut | Maker::Mended) {
                 // The expectations of the fixed script are those of its end.
                 words.extend(["--cut", if random { &seed } else { "0" }]);
             }
             bench.here.agent(&words, &image(name))?;
+            if maker == Maker::Mended {
+                bench.here.agent(&["flip"], &image(name))?;
+                let said = bench.here.repair(&image(name))?;
+                ensure!(said.contains(KEPT), "{name}: {said}");
+            }
         }
         let output = crash.run(&crash_script(bench, round), LIMIT)?;
         judge::succeeded(&output)?;

@@ -24,7 +24,6 @@
 //! them, and a directory has one lock. Here lists are by processor, and a directory has 64 locks of its names. Reads and
 //! overwrites of private blocks write hardly any common line on either side.
 
-use std::fs;
 use std::thread;
 use std::time::Duration;
 
@@ -81,7 +80,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     judge::succeeded(&output)?;
     let table = output.log.split_once("== table\n").map_or("", |(_, table)| table);
     print!("{}", table.lines().map(|line| format!("    {line}\n")).collect::<String>());
-    let measured = fs::read_to_string(output.share.join("scaling.csv"))?.lines().count();
+    let measured = fs_err::read_to_string(output.share.join("scaling.csv"))?.lines().count();
     let all = *rounds as usize * threads.len() * WORKLOADS * 2;
     ensure!(measured == all, "{measured} of {all} measurements were made in {seconds} s");
     Ok(Outcome { wall: output.wall, remark: format!("{measured} measurements on {processors} processors") })

@@ -15,7 +15,7 @@ use anyhow::{Context, ensure};
 use super::judge;
 use super::machine::Bus;
 use super::{Bench, Outcome};
-use crate::{Result, process};
+use crate::{Result, files, process};
 
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -33,7 +33,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let mut script = format!("set -e\nmkdir -p {}\n", links.0.display());
     for (name, bus, mib) in THEIRS.into_iter().chain(OURS) {
         let image = bench.image(&format!("several-{name}"));
-        File::create(&image)?.set_len(mib << 20)?;
+        files::make_sparse(&image, mib << 20)?;
         symlink(&image, links.path(name)).context("cannot make a link")?;
         boot = boot.disk(&image, bus, name);
         script += &format!("ln -s $(device {name}) {}\n", links.path(name).display());

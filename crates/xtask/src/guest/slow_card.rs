@@ -2,7 +2,6 @@
 //! card-a`, by Linux's F2FS with SSR (`mode=adaptive`) and without (`mode=lfs`), and by the library in several ways,
 //! each beside the virtual time of the model.
 
-use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ const WAYS: [&str; 3] = ["ssr", "partial", "selective-optimal"];
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let image = bench.images.join("aged");
     if image.exists() {
-        fs::remove_file(&image)?;
+        fs_err::remove_file(&image)?;
     }
     let mib = if bench.quick { "64" } else { "128" };
     let mut command = Command::new(&bench.here.agent);
@@ -29,7 +28,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let boot = bench.guest.boot("slow-card").processors(2).carry(&image);
     let output = boot.run(&format!("BLOCKS={blocks}\nWAYS='{}'\n{SCRIPT}", WAYS.join(" ")), LIMIT)?;
     judge::succeeded(&output)?;
-    fs::remove_file(&image)?;
+    fs_err::remove_file(&image)?;
     let measured: Vec<&str> =
         output.log.lines().filter(|line| line.starts_with("Linux ") || line.starts_with("library ")).collect();
     ensure!(measured.len() == 2 + WAYS.len(), "{} measurements:\n{}", measured.len(), output.log.trim());

@@ -31,6 +31,15 @@ suite memory
 echo "== memory: ok"
 
 echo "== file"
+mkdir /tmp/images
+mount -t tmpfs images /tmp/images
+truncate -s 64M /tmp/images/image
+device=$(cd /tmp/images && f2fs ublk add --file image)
+server=$(f2fs ublk list | sed 's/.*process \([0-9]*\).*/\1/')
+[ "$(readlink /proc/$server/cwd)" = / ]
+verify
+gone
+umount /tmp/images
 truncate -s 64M /tmp/image
 device=$(f2fs ublk add --file /tmp/image)
 verify

@@ -17,7 +17,7 @@ use anyhow::{Context, bail, ensure};
 use super::programs::{self, LOADER, dynamic};
 use super::rounds::median;
 use super::{Bench, Outcome, judge};
-use crate::{Result, process, tools};
+use crate::{Result, files, process, tools};
 
 const LIMIT: Duration = Duration::from_secs(5400);
 const SCRIPT: &str = include_str!("ublk-speed.sh");
@@ -78,7 +78,7 @@ fn rublk(bench: &Bench) -> Result<PathBuf> {
         let mut command =
             process::cargo(["install", "--quiet", "rublk", "--no-default-features", "--version", RUBLK, "--root"]);
         process::output(command.arg(&home).arg("--target-dir").arg(home.join("build")))?;
-        std::fs::remove_dir_all(home.join("build"))?;
+        files::remove_dir(home.join("build"))?;
     }
     // It has to start here, or it will not do so there.
     process::output(Command::new(&program).arg("--version"))?;

@@ -6,7 +6,6 @@
 //! library is a part of the program, and no mount: a call of it is no system call.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -15,7 +14,7 @@ use super::machine::Bus;
 use super::programs::{self, LOADER, dynamic};
 use super::rounds::median;
 use super::{Bench, Outcome, judge};
-use crate::Result;
+use crate::{Result, files};
 
 const LIMIT: Duration = Duration::from_secs(3000);
 const SCRIPT: &str = include_str!("varmail.sh");
@@ -53,7 +52,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         }
         for (name, mib) in [("data", 768), ("second", 256)] {
             let image = bench.image(&format!("varmail-{name}"));
-            File::create(&image)?.set_len(mib << 20)?;
+            files::make_sparse(&image, mib << 20)?;
             boot = boot.disk(&image, Bus::Nvme, name);
         }
         let script = format!(
@@ -65,7 +64,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         println!(
             "    a flush of the data's device takes {flush} ms more than in QEMU; {THREADS} threads, operations/s"
         );
-        print!("{}", table(&rates(&fs::read_to_string(output.share.join("varmail.csv"))?)?)?);
+        print!("{}", table(&rates(&fs_err::read_to_string(output.share.join("varmail.csv"))?)?)?);
         wall += output.wall;
     }
     Ok(Outcome { wall, remark: format!("{} file systems, {rounds} rounds of {seconds} s each", SYSTEMS.len()) })

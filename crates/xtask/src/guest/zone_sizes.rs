@@ -41,7 +41,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         table += &lines;
     }
     let path = bench.cache.join("zone-sizes.csv");
-    std::fs::write(&path, &table)?;
+    fs_err::write(&path, &table)?;
     let picture = path.with_extension("svg");
     let mut plot = Command::new(&bench.here.agent);
     plot.arg("plot").arg(&path).arg(&picture).args(["--title", "A key-value store on zones"]);

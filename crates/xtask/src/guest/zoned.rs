@@ -2,14 +2,13 @@
 //! mkfs.f2fs makes; the kernel mounts it, fills it and changes it; the library reads and checks it, and goes on with it;
 //! and so does the kernel. Then either side is cut off hard, and the other one recovers.
 
-use std::fs::File;
 use std::time::Duration;
 
 use super::judge;
 use super::machine::Bus;
 use super::programs::{LOADER, dynamic};
 use super::{Bench, Outcome};
-use crate::Result;
+use crate::{Result, files};
 
 const LIMIT: Duration = Duration::from_secs(3600);
 const SCRIPT: &str = include_str!("zoned.sh");
@@ -50,7 +49,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         let front = if *sector == 512 { Bus::Nvme } else { Bus::Nvme4096 };
         for (bus, part, mib) in [(front, "front", FRONT), (Bus::NvmeZoned(*sector), "zones", ZONED)] {
             let image = bench.image(&format!("zoned-{part}-{sector}"));
-            File::create(&image)?.set_len(mib << 20)?;
+            files::make_sparse(&image, mib << 20)?;
             boot = boot.disk(&image, bus, &format!("{part}-{sector}"));
         }
         script += &format!("on {name} $(device front-{sector}) $(device zones-{sector})\nvolume\ncuts\n");
@@ -62,7 +61,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     for name in &names {
         for state in ["made", "changed", "ours", "both", "cut"] {
             let kernel = bench.here.guest_manifest(&output.share, &format!("{name}.{state}"))?;
-            let here = std::fs::read_to_string(output.share.join(format!("{name}.{state}.here")))?;
+            let here = fs_err::read_to_string(output.share.join(format!("{name}.{state}.here")))?;
             judge::same(name, ("the kernel", &kernel), ("this project", &here))?;
             paths += kernel.lines().count();
         }

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use serde::Deserialize;
 
 use super::half::Half;
 use super::registry::Crate;
+use crate::built::{self, Built};
 use crate::{Result, process};
 
 /// A model: one test of one executable.
@@ -23,20 +23,6 @@ pub(super) struct Model {
     pub(super) executable: PathBuf,
 }
 
-/// A line of cargo's JSON output, as far as it matters here.
-#[derive(Deserialize)]
-struct Message {
-    reason: String,
-    package_id: Option<String>,
-    target: Option<Target>,
-    executable: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-}
-
 /// Builds the crates' models, all at once so that shared crates are built once, and lists them for each crate.
 ///
 /// # Errors
@@ -44,7 +30,6 @@ struct Target {
 /// If they do not compile.
 pub(super) fn models(crates: &[Crate], half: Half) -> Result<Vec<Vec<Model>>> {
     let mut command = process::cargo(["test", "--quiet", "--no-run"]);
-    command.args(["--message-format", "json-render-diagnostics"]);
     command.args(["--target-dir", &format!("target/{}", half.name())]);
     for krate in crates.iter().filter(|krate| !krate.tests.is_empty()) {
         command.args(["--package", &krate.package]);
@@ -57,27 +42,13 @@ pub(super) fn models(crates: &[Crate], half: Half) -> Result<Vec<Vec<Model>>> {
     let flags = env::var("RUSTFLAGS").unwrap_or_default();
     command.env("RUSTFLAGS", format!("{flags} --cfg {}", half.name()).trim()).env_remove("CARGO_ENCODED_RUSTFLAGS");
 
-    let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
-    if !output.status.success() {
-        bail!("the models do not compile");
-    }
+    let built = built::programs(&mut command).context("the models do not compile")?;
     let mut models: Vec<Vec<Model>> = crates.iter().map(|_| Vec::new()).collect();
-    for line in String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.starts_with('{')) {
-        let message: Message = serde_json::from_str(line).context("cargo wrote something that is not its JSON")?;
-        let (Some(id), Some(target), Some(executable)) = (message.package_id, message.target, message.executable)
-        else {
-            continue;
-        };
-        let owner = crates.iter().position(|krate| krate.package == package_name(&id));
-        if let Some(owner) = owner.filter(|owner| crates[*owner].tests.contains(&target.name))
-            && message.reason == "compiler-artifact"
-        {
-            let names = list(&executable)?;
-            models[owner].extend(names.into_iter().map(|name| Model {
-                test: target.name.clone(),
-                name,
-                executable: executable.clone(),
-            }));
+    for Built { package, name: test, path: executable } in built {
+        let owner = crates.iter().position(|krate| krate.package == package_name(&package));
+        if let Some(owner) = owner.filter(|owner| crates[*owner].tests.contains(&test)) {
+            let model = |name| Model { test: test.clone(), name, executable: executable.clone() };
+            models[owner].extend(list(&executable)?.into_iter().map(model));
         }
     }
     for models in &mut models {

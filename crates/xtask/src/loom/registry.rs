@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 
 use super::half::Half;
-use crate::{Result, Usage};
+use crate::{Result, Usage, files};
 
 /// A crate with models.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Mutant {
 /// If a named crate does not exist, no crate has models, or a file cannot be read.
 pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<Vec<Crate>> {
     let others = OTHER_MUTANTS.map(|path| fs::read_to_string(root.join(path)).unwrap_or_default()).concat();
-    let dirs = sorted_entries(&root.join("crates"))?;
+    let dirs = files::entries(root.join("crates"))?;
     let (switched, models_of, scenarios) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut all = Elsewhere { switched, models: models_of, scenarios, others };
     for dir in &dirs {
@@ -64,7 +64,7 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
         bail!(Usage(format!("there is no crate `{unknown}`")));
     }
     if crates.is_empty() {
-        bail!("no crate has a tests/{}_*.rs", half.name());
+        bail!(Usage(format!("none of these crates has a tests/{}_*.rs", half.name())));
     }
     Ok(crates)
 }
@@ -146,10 +146,10 @@ fn read_crate(dir: &Path, package: String, half: Half, elsewhere: &Elsewhere) ->
 fn models(dir: &Path, half: Half) -> Result<(Vec<String>, Vec<Mutant>)> {
     let (mut tests, mut mutants) = (Vec::new(), Vec::new());
     let all = dir.join("tests");
-    for file in if all.is_dir() { sorted_entries(&all)? } else { Vec::new() } {
+    for file in if all.is_dir() { files::entries(&all)? } else { Vec::new() } {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if half.owns(&name) && file.extension().is_some_and(|ending| ending == "rs") {
-            let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            let text = fs_err::read_to_string(&file)?;
             mutants.extend(announced(&text, &name)?);
             tests.push(name);
         }
@@ -195,11 +195,11 @@ fn switched(text: &str) -> Vec<String> {
 
 /// Calls `f` with the text of each Rust file below `dir`.
 fn each_source(dir: &Path, f: &mut impl FnMut(&str)) -> Result<()> {
-    for path in sorted_entries(dir)? {
+    for path in files::entries(dir)? {
         if path.is_dir() {
             each_source(&path, f)?;
         } else if path.extension().is_some_and(|ending| ending == "rs") {
-            f(&fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?);
+            f(&fs_err::read_to_string(&path)?);
         }
     }
     Ok(())
@@ -211,16 +211,9 @@ fn package_name(dir: &Path) -> Result<Option<String>> {
     if !manifest.is_file() {
         return Ok(None);
     }
-    let text = fs::read_to_string(&manifest)?;
+    let text = fs_err::read_to_string(&manifest)?;
     let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
     Ok(Some(name.with_context(|| format!("{} names no package", manifest.display()))?.to_owned()))
-}
-
-fn sorted_entries(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
-    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
-    paths.sort();
-    Ok(paths)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! fsx: random operations on one file, whose content is compared after each.
 
-use std::fs;
 use std::process::Command;
 use std::time::Instant;
 
@@ -27,7 +26,7 @@ pub(crate) fn run(bench: &Bench, operations: u64, seed: u64) -> Result<()> {
     for page_cache in PAGE_CACHES {
         for (name, options, mapped) in WAYS {
             let configuration = bench.images.join(format!("fsx-{name}.toml"));
-            fs::write(&configuration, self::configuration(mapped))?;
+            fs_err::write(&configuration, self::configuration(mapped))?;
             let mounted = Mounted::new(bench, &format!("fsx-{name}"), "256M", How { options, page_cache })?;
             let begun = Instant::now();
             let mut command = Command::new(&program);

@@ -38,9 +38,9 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     let program = installed("pjdfstest", VERSION)?;
     // Its remounts go to the kernel, not to a helper of the file system, which may not be installed.
     let bin = bench.images.join("bin");
-    fs::create_dir_all(&bin)?;
+    fs_err::create_dir_all(&bin)?;
     let helper = bin.join("mount");
-    fs::write(&helper, "#!/bin/sh\nexec /bin/mount -i \"$@\"\n")?;
+    fs_err::write(&helper, "#!/bin/sh\nexec /bin/mount -i \"$@\"\n")?;
     fs::set_permissions(&helper, fs::Permissions::from_mode(0o755))?;
     let path = env::var_os("PATH").unwrap_or_default();
     let path: OsString = env::join_paths(iter::once(bin).chain(env::split_paths(&path)))?;
@@ -48,7 +48,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     let other = Mounted::new(bench, "pjdfstest-other", "128M", How::plain("allow_other"))?;
     for (remounts, pattern) in [(true, Some(REMOUNTS)), (false, None)] {
         let configuration = bench.images.join("pjdfstest.toml");
-        fs::write(&configuration, format!("{CONFIGURATION}allow_remount = {remounts}\n"))?;
+        fs_err::write(&configuration, format!("{CONFIGURATION}allow_remount = {remounts}\n"))?;
         let mut command = Command::new(&program);
         command.env("PATH", &path).current_dir(&mounted.dir).arg("-c").arg(&configuration);
         command.arg("-s").arg(&other.dir).arg("-p").arg(&mounted.dir).args(pattern);

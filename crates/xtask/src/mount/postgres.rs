@@ -97,7 +97,7 @@ struct Database<'a> {
 impl<'a> Database<'a> {
     fn new(bin: &'a Path, mounted: &Mounted<'_>) -> Result<Database<'a>> {
         let place = std::env::temp_dir().join(format!("f2fs-postgres-{}", std::process::id()));
-        fs::create_dir_all(&place)?;
+        fs_err::create_dir_all(&place)?;
         fs::set_permissions(&place, fs::Permissions::from_mode(0o777))?;
         let data = mounted.dir.join("data");
         fs::create_dir(&data)?;
@@ -182,7 +182,7 @@ impl<'a> Database<'a> {
             );
         }
         let file = self.place.join(format!("client-{number}.sql"));
-        fs::write(&file, script)?;
+        fs_err::write(&file, script)?;
         let mut command = self.command("psql");
         command.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"]).arg(&file);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
@@ -198,7 +198,7 @@ impl<'a> Database<'a> {
         let before = self.counts()?;
         let working: Vec<_> = (0..clients).map(|number| self.client(number)).collect::<Result<_>>()?;
         thread::sleep(Duration::from_millis(2500));
-        let postmaster = fs::read_to_string(self.data.join("postmaster.pid"))?;
+        let postmaster = fs_err::read_to_string(self.data.join("postmaster.pid"))?;
         let postmaster = postmaster.lines().next().context("an empty postmaster.pid")?.to_owned();
         let family = family(&postmaster)?;
         if victim != Victim::Database {

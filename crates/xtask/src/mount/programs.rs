@@ -74,7 +74,7 @@ fn database(bench: &Bench, journal: &str, transactions: u64) -> Result<()> {
             sql +=
                 &format!("BEGIN; INSERT INTO t VALUES({n}, hex(randomblob(200))); COMMIT; SELECT 'committed {n}';\n");
         }
-        fs::write(&script, sql)?;
+        fs_err::write(&script, sql)?;
         let input = fs::File::open(&script)?;
         let mut child = Command::new("stdbuf")
             .args(["-oL", "sqlite3", "-bail"])
@@ -145,9 +145,9 @@ fn trees(bench: &Bench, tree: &Path) -> Result<()> {
 fn build(bench: &Bench) -> Result<()> {
     let mounted = Mounted::new(bench, "cargo", "2G", THROUGH)?;
     let dir = mounted.dir.join("small");
-    fs::create_dir_all(dir.join("src"))?;
-    fs::write(dir.join("Cargo.toml"), PACKAGE)?;
-    fs::write(dir.join("src/main.rs"), PROGRAM)?;
+    fs_err::create_dir_all(dir.join("src"))?;
+    fs_err::write(dir.join("Cargo.toml"), PACKAGE)?;
+    fs_err::write(dir.join("src/main.rs"), PROGRAM)?;
     for _ in 0..2 {
         let mut cargo = process::cargo(["run", "--quiet", "--offline"]);
         let cargo = cargo.current_dir(&dir).env("CARGO_TARGET_DIR", dir.join("target"));

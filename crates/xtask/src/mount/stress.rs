@@ -3,7 +3,6 @@
 //! Each is a row of its own, on a volume of its own. One whose program cannot be had is told as not run, and the chore
 //! fails for it.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -13,7 +12,7 @@ use anyhow::{bail, ensure};
 
 use super::Bench;
 use super::volume::{How, Mounted};
-use crate::{Result, process, tools};
+use crate::{Result, files, process, tools};
 
 /// stress-ng's stressors of files. Those that need a device, a file system of the kernel or another user are not among
 /// them.
@@ -195,7 +194,7 @@ fn fs_mark(bench: &Bench, amount: Amount, how: How) -> Result<String> {
     command.current_dir(&bench.images).arg("-d").arg(dir.join("marks"));
     completed(&mut command, PATIENCE)?;
     let count = |dir: &Path| process::output(Command::new("find").arg(dir).args(["-type", "f", "-size", "4096c"]));
-    fs::remove_file(bench.images.join("fs_log.txt"))?;
+    fs_err::remove_file(bench.images.join("fs_log.txt"))?;
     let found = count(&mounted.dir)?.iter().filter(|byte| **byte == b'\n').count();
     ensure!(found == 4 * files, "{} files were made, {found} are there", 4 * files);
     mounted.judge()?;
@@ -229,7 +228,7 @@ fn postmark(bench: &Bench, amount: Amount, how: How) -> Result<String> {
     let number = if amount.quick { 500 } else { 50_000 };
     let script = bench.images.join("postmark.conf");
     let dir = mounted.dir.display();
-    fs::write(&script, format!("set location {dir}\nset number {number}\nset transactions {number}\nrun\nquit\n"))?;
+    fs_err::write(&script, format!("set location {dir}\nset number {number}\nset transactions {number}\nrun\nquit\n"))?;
     let said = completed(Command::new("postmark").arg(&script), PATIENCE)?;
     // It ends well in any case.
     ensure!(said.contains("Deleting files...Done") && !said.to_lowercase().contains("error"), "{said}");
@@ -243,7 +242,7 @@ fn killed(bench: &Bench, amount: Amount, how: How) -> Result<String> {
     let (rounds, mebibytes) = if amount.quick { (1, 2) } else { (5, 16) };
     let stress = |seconds: u64| -> Result<Child> {
         let dir = mounted.dir.join("stress");
-        fs::create_dir_all(&dir)?;
+        fs_err::create_dir_all(&dir)?;
         // Not below a working directory of the dead mount.
         let mut command =
             stressor(&dir, &["hdd", "rename", "link", "dentry", "fallocate", "xattr", "iomix"], 1, seconds);
@@ -254,7 +253,7 @@ fn killed(bench: &Bench, amount: Amount, how: How) -> Result<String> {
         let mut child = stress(PATIENCE.as_secs())?;
         let worked = (|| {
             thread::sleep(Duration::from_secs(1));
-            fs::create_dir_all(&dir)?;
+            fs_err::create_dir_all(&dir)?;
             completed(&mut checksums(&dir, mebibytes, false), PATIENCE)?;
             thread::sleep(Duration::from_millis(500));
             ensure!(child.try_wait()?.is_none(), "stress-ng ended too early");
@@ -269,7 +268,7 @@ fn killed(bench: &Bench, amount: Amount, how: How) -> Result<String> {
             let dir = mounted.dir.join(format!("synced-{round}"));
             completed(&mut checksums(&dir, mebibytes, true), PATIENCE)?;
         }
-        fs::remove_dir_all(mounted.dir.join("stress"))?;
+        files::remove_dir(mounted.dir.join("stress"))?;
     }
     mounted.judge()?;
     Ok(format!("the server killed in the middle, {rounds} times: what fio had synced beside it is there"))

@@ -7,7 +7,8 @@ use std::{fmt, fs};
 
 use anyhow::{Context, bail};
 
-use super::Bench;
+use super::interrupt::Undo;
+use super::{Bench, interrupt};
 use crate::{Result, process};
 
 /// How a volume is mounted.
@@ -39,6 +40,7 @@ pub(crate) struct Mounted<'a> {
     bench: &'a Bench,
     image: PathBuf,
     pub(crate) dir: PathBuf,
+    _undo: Undo,
 }
 
 impl<'a> Mounted<'a> {
@@ -46,32 +48,47 @@ impl<'a> Mounted<'a> {
     pub(crate) fn new(bench: &'a Bench, name: &str, size: &str, how: How) -> Result<Mounted<'a>> {
         let image = bench.images.join(format!("{name}.img"));
         let dir = bench.images.join(name);
-        fs::create_dir_all(&dir)?;
+        fs_err::create_dir_all(&dir)?;
         if is_mounted(&dir)? {
-            bail!("{} is mounted already", dir.display());
+            bail!("{0} is mounted already; `f2fs umount {0}` ends that", dir.display());
         }
         if image.exists() {
-            fs::remove_file(&image)?;
+            fs_err::remove_file(&image)?;
         }
         process::output(Command::new(&bench.f2fs).args(["format", "--size", size]).arg(&image))?;
-        let mounted = Mounted { bench, image, dir };
+        let mounted = Mounted::of(bench, image, dir);
         mounted.mount(how)?;
         Ok(mounted)
     }
 
     /// Formats an image that is there and keeps its blocks, and mounts it.
     pub(crate) fn formatted(bench: &'a Bench, name: &str, how: How) -> Result<Mounted<'a>> {
-        let mounted = Mounted { bench, image: bench.images.join(format!("{name}.img")), dir: bench.images.join(name) };
-        fs::create_dir_all(&mounted.dir)?;
+        let mounted = Mounted::of(bench, bench.images.join(format!("{name}.img")), bench.images.join(name));
+        fs_err::create_dir_all(&mounted.dir)?;
         process::output(Command::new(&bench.f2fs).args(["format", "--force", "-t", "0"]).arg(&mounted.image))?;
         mounted.mount(how)?;
         Ok(mounted)
     }
 
+    /// One that is not mounted yet. From now on an interrupt ends the mount.
+    fn of(bench: &'a Bench, image: PathBuf, dir: PathBuf) -> Mounted<'a> {
+        let (f2fs, mounted) = (bench.f2fs.clone(), dir.clone());
+        let _undo = Undo::by(move || {
+            let ended =
+                || Command::new(&f2fs).arg("umount").arg(&mounted).status().is_ok_and(|status| status.success());
+            if is_mounted(&mounted).unwrap_or(false) && !ended() {
+                // Somebody still has files open there.
+                let _ = Command::new("umount").arg("-l").arg(&mounted).status();
+            }
+        });
+        Mounted { bench, image, dir, _undo }
+    }
+
     pub(crate) fn mount(&self, how: How) -> Result<()> {
         let mut command = Command::new(&self.bench.f2fs);
         command.args(["--page-cache", how.page_cache]);
-        process::run(command.args(["mount", "-o", how.options]).arg(&self.image).arg(&self.dir))
+        command.args(["mount", "-o", how.options]).arg(&self.image).arg(&self.dir);
+        interrupt::undisturbed(|| process::run(&mut command))
     }
 
     pub(crate) fn umount(&self) -> Result<()> {
@@ -110,7 +127,7 @@ impl<'a> Mounted<'a> {
     pub(crate) fn judge(self) -> Result<()> {
         let image = self.image.clone();
         self.clean()?;
-        Ok(fs::remove_file(image)?)
+        Ok(fs_err::remove_file(image)?)
     }
 
     /// Unmounts; `f2fs check` and fsck.f2fs must find nothing.
@@ -141,5 +158,5 @@ impl Drop for Mounted<'_> {
 /// Whether a file system is mounted on a directory.
 pub(super) fn is_mounted(dir: &Path) -> Result<bool> {
     let dir = format!(" {} ", dir.display());
-    Ok(fs::read_to_string("/proc/self/mounts")?.lines().any(|line| line.contains(&dir)))
+    Ok(fs_err::read_to_string("/proc/self/mounts")?.lines().any(|line| line.contains(&dir)))
 }

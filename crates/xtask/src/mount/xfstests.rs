@@ -11,7 +11,6 @@ mod place;
 mod report;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -44,7 +43,7 @@ pub(super) fn run(bench: &Bench, suite: &Path, quick: bool, only: &str) -> Resul
         bail!("{}: no xfstests that is built; clone github.com/kdave/xfstests, and `make` there", suite.display());
     }
     tools::require(PROGRAMS)?;
-    let mut tests = if quick { QUICK.to_vec() } else { in_group(&fs::read_to_string(&group)?, "quick") };
+    let mut tests = if quick { QUICK.to_vec() } else { in_group(&fs_err::read_to_string(&group)?, "quick") };
     tests.retain(|test| format!("generic/{test:03}").contains(only));
     ensure!(!tests.is_empty(), "{}: no test of the group `quick` has `{only}` in its name", group.display());
     let ways = if quick { &WAYS[..1] } else { &WAYS[..] };

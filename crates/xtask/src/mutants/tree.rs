@@ -1,11 +1,14 @@
 //! The copy of the tree that faults are woven into.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use crate::{Result, process};
 
@@ -14,6 +17,8 @@ use crate::{Result, process};
 pub(super) struct Tree {
     home: PathBuf,
     path: PathBuf,
+    /// Locked as long as this run uses the copy.
+    _running: File,
 }
 
 impl Tree {
@@ -26,9 +31,8 @@ impl Tree {
     /// If the sources cannot be listed or copied, or another run uses the copy.
     pub(super) fn update(root: &Path, changed: &BTreeMap<String, String>) -> Result<Tree> {
         let home = root.join("target/mutants");
-        fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
-        claim(&home.join("running"))?;
-        let tree = Tree { path: home.join("tree"), home };
+        fs_err::create_dir_all(&home)?;
+        let tree = Tree { _running: claim(&home.join("running"))?, path: home.join("tree"), home };
         let mut command = Command::new("git");
         command.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
         let listed = String::from_utf8(process::output(&mut command)?).context("names of sources are text")?;
@@ -73,13 +77,25 @@ impl Tree {
     }
 }
 
-/// Makes sure that no other run uses the copy: the file names the process that does, if it still runs.
-fn claim(path: &Path) -> Result<()> {
-    let other = fs::read_to_string(path).unwrap_or_default();
-    if !other.is_empty() && Path::new("/proc").join(&other).exists() {
-        bail!("process {other} tries faults in the same copy of the tree: wait for its end");
+/// Makes sure that no other run uses the copy, until what is returned is dropped. The file is locked, and names the
+/// process for people. The kernel takes the lock from a process that ends, however it ends.
+fn claim(path: &Path) -> Result<File> {
+    let what = || format!("cannot lock {}", path.display());
+    let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
+    let mut file = open.with_context(what)?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            let other = fs::read_to_string(path).unwrap_or_default();
+            let place = path.display();
+            bail!("process {other} tries faults in the same copy of the tree ({place} is locked): wait for its end");
+        }
+        Err(error) => return Err(error).with_context(what),
     }
-    fs::write(path, std::process::id().to_string()).with_context(|| format!("cannot write {}", path.display()))
+    let number = std::process::id().to_string();
+    let mut write = || file.set_len(0).and_then(|()| file.write_all(number.as_bytes()));
+    write().with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(file)
 }
 
 /// Copies a file unless the other one is equal.
@@ -122,10 +138,18 @@ mod tests {
     fn of_two_runs_one_has_the_copy() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("running");
-        claim(&path).unwrap();
-        assert!(claim(&path).unwrap_err().to_string().contains(&std::process::id().to_string()));
-        fs::write(&path, "no process").unwrap();
-        claim(&path).unwrap();
+        let first = claim(&path).unwrap();
+        let error = claim(&path).unwrap_err().to_string();
+        let number = std::process::id().to_string();
+        assert!(error.contains(&format!("process {number} ")) && error.contains("running"), "{error}");
+        drop(first);
+        drop(claim(&path).unwrap());
+        // The number that a dead run left behind may be that of any process: this one, or the first of the machine.
+        for left in ["1", &number] {
+            fs::write(&path, left).unwrap();
+            drop(claim(&path).unwrap());
+            assert_eq!(fs::read_to_string(&path).unwrap(), number);
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Files without a name that are still open, up to as many as a checkpoint pack lists.
+//! Files without a name that are still open, up to as many as a checkpoint pack lists; and trees that others fill.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use f2fs_device::MemoryDevice;
@@ -7,6 +7,7 @@ use f2fs_sync::PlainArc;
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::{FormatOptions, format};
 
+use super::{Emptied, MOST_ROUNDS};
 use crate::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode};
 
 /// The checkpoint pack lists so many orphans and no more: whatever may make another one is refused before it changes
@@ -97,4 +98,26 @@ fn a_link_that_went_leads_to_no_block() {
     assert_eq!(namespace.read_link_target(&link).unwrap(), target);
     fs.remove_file("/link").unwrap();
     assert!(matches!(namespace.read_link_target(&link), Err(FsError::NoTarget)));
+}
+
+/// Others may go on making names for ever, and removing always gets on.
+#[test]
+fn a_directory_is_gone_through_anew_so_often_and_no_more() {
+    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+    format(&*device, &FormatOptions::default()).unwrap();
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    let root = fs.namespace().root().unwrap();
+    let mut emptied = Emptied::new(root.clone(), Vec::new(), root);
+    assert!(!emptied.begin_anew(), "nothing was removed");
+    let mut rounds = 0;
+    loop {
+        (emptied.position, emptied.progress) = (7, true);
+        if !emptied.begin_anew() {
+            break;
+        }
+        assert_eq!((emptied.position, emptied.progress), (0, false));
+        rounds += 1;
+        assert!(rounds <= 1000, "there is no end");
+    }
+    assert_eq!(rounds, MOST_ROUNDS);
 }

@@ -1,6 +1,5 @@
 //! Both sides of a row, in turn.
 
-use std::fs;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -72,7 +71,7 @@ fn measured(work: &mut dyn Work, side: &mut dyn Side, round: u32) -> Result<Meas
     side.settle()?;
     if work.begins_cold() {
         side.again()?;
-        fs::write("/proc/sys/vm/drop_caches", "3")?;
+        fs_err::write("/proc/sys/vm/drop_caches", "3")?;
     }
     let (before, start) = (processor(side)?, Instant::now());
     let (amount, seconds) = work.work(side, round).context(place)?;
@@ -86,7 +85,7 @@ fn measured(work: &mut dyn Work, side: &mut dyn Side, round: u32) -> Result<Meas
 /// Seconds of processor time of this process, of the children that it waited for, and of the side's server.
 fn processor(side: &dyn Side) -> Result<f64> {
     let ticks = |pid: &str, fields: usize| -> Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        let stat = fs_err::read_to_string(format!("/proc/{pid}/stat"))?;
         let (_, rest) = stat.rsplit_once(')').context("a line of another kind")?;
         // User and system, then those of children.
         Ok(rest.split_whitespace().skip(11).take(fields).filter_map(|ticks| ticks.parse::<f64>().ok()).sum())
@@ -103,6 +102,6 @@ fn ascending(values: impl Iterator<Item = f64>) -> Vec<f64> {
 
 /// Processes that ran or waited to run in the last minute.
 fn load() -> Result<String> {
-    let text = fs::read_to_string("/proc/loadavg")?;
+    let text = fs_err::read_to_string("/proc/loadavg")?;
     Ok(text.split(' ').next().unwrap_or_default().to_owned())
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::{Result, process, tools};
+use crate::{Result, files, process, tools};
 
 /// The list of Debian's sources.
 const SOURCES: &str = "Types: deb-src\nURIs: http://deb.debian.org/debian\nSuites: bookworm\nComponents: main\n\
@@ -29,10 +29,10 @@ pub(super) fn installed() -> Result<PathBuf> {
     tools::require(&["c++", "pkg-config", "fusermount3"])?;
     tools::install(&["libfuse3-dev", "libcxxopts-dev"])?;
     let work = root.join("fuse3");
-    fs::create_dir_all(work.join("lists/partial"))?;
-    fs::create_dir_all(root.join("bin"))?;
+    fs_err::create_dir_all(work.join("lists/partial"))?;
+    fs_err::create_dir_all(root.join("bin"))?;
     let list = work.join("fuse3.sources");
-    fs::write(&list, SOURCES)?;
+    fs_err::write(&list, SOURCES)?;
     let apt = |args: &[&str]| {
         let mut command = Command::new("apt-get");
         command.current_dir(&work).arg("-qq").arg(format!("-oDir::Etc::sourcelist={}", list.display()));
@@ -52,6 +52,6 @@ pub(super) fn installed() -> Result<PathBuf> {
     let mut compiler = Command::new("c++");
     compiler.args(["-O2", "-std=c++17", "-DHAVE_STRUCT_STAT_ST_ATIM=1"]).arg("-o").arg(&program);
     process::run(compiler.arg(work.join("example/passthrough_hp.cc")).args(flags.split_whitespace()).arg("-lpthread"))?;
-    fs::remove_dir_all(&work)?;
+    files::remove_dir(&work)?;
     Ok(program)
 }

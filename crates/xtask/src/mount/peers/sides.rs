@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Resource, getrlimit};
 
+use super::super::interrupt::{self, Undo};
 use super::super::volume::{How, Mounted, is_mounted};
 use super::{Amount, Bench, PAGE_CACHE};
 use crate::{Result, process};
@@ -84,12 +85,17 @@ impl<'a> Images<'a> {
         process::output(Command::new("mkfs.ext4").args(["-q", "-F", "-i", "4096", "-E", complete]).arg(&image))?;
         let below = self.bench.images.join("peers-ext4");
         let dir = self.bench.images.join("peers-theirs");
-        fs::create_dir_all(&below)?;
-        fs::create_dir_all(&dir)?;
+        fs_err::create_dir_all(&below)?;
+        fs_err::create_dir_all(&dir)?;
         let attach = ["--find", "--show", "--direct-io=on"];
         let device = process::output(Command::new("losetup").args(attach).arg(&image))?;
         let device = String::from_utf8(device)?.trim().to_owned();
-        let mut theirs = Theirs { program: self.pass_through.clone(), device, below, dir, server: None };
+        let undo = {
+            let (device, below, dir) = (device.clone(), below.clone(), dir.clone());
+            move || undo(&[&dir, &below], &device)
+        };
+        let program = self.pass_through.clone();
+        let mut theirs = Theirs { program, device, below, dir, server: None, _undo: Undo::by(undo) };
         theirs.mount()?;
         Ok(theirs)
     }
@@ -142,11 +148,14 @@ pub(super) struct Theirs {
     below: PathBuf,
     dir: PathBuf,
     server: Option<Child>,
+    _undo: Undo,
 }
 
 impl Theirs {
     fn mount(&mut self) -> Result<()> {
-        process::output(Command::new("mount").args(["-t", "ext4", &self.device]).arg(&self.below))?;
+        let mut command = Command::new("mount");
+        command.args(["-t", "ext4", &self.device]).arg(&self.below);
+        interrupt::undisturbed(|| process::output(&mut command))?;
         let mut command = Command::new(&self.program);
         command.arg("--foreground").arg(&self.below).arg(&self.dir).stdout(Stdio::null());
         self.server = Some(command.spawn().context("passthrough_hp")?);
@@ -200,12 +209,19 @@ impl Drop for Theirs {
     fn drop(&mut self) {
         if let Some(mut server) = self.server.take() {
             // After an error, which is told. One that does not end by itself is ended.
-            for dir in [&self.dir, &self.below] {
-                let _ = process::output(Command::new("umount").arg("--lazy").arg(dir));
-            }
+            undo(&[&self.dir, &self.below], &self.device);
             let _ = server.kill();
             let _ = server.wait();
+        } else {
+            undo(&[], &self.device);
         }
-        let _ = process::output(Command::new("losetup").arg("--detach").arg(&self.device));
     }
+}
+
+/// Unmounts directories, also where files are open there, and gives the loop device back when nobody has it any more.
+fn undo(mounted: &[&Path], device: &str) {
+    for dir in mounted {
+        let _ = process::output(Command::new("umount").arg("--lazy").arg(dir));
+    }
+    let _ = process::output(Command::new("losetup").arg("--detach").arg(device));
 }

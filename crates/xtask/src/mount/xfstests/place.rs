@@ -9,7 +9,6 @@
 //! system's helpers of `mount`, and the users that the suite wants are known. When `sh` ends, or this process, the kernel
 //! ends all that is left there and takes the mounts away: nothing has to be undone.
 
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +19,7 @@ use anyhow::{Context, bail};
 use super::super::Bench;
 use super::super::volume::How;
 use crate::process::Outcome;
-use crate::{Result, process};
+use crate::{Result, files, process};
 
 /// The users, and groups of their names, that the suite wants.
 const USERS: [&str; 3] = ["fsgqa", "fsgqa2", "123456-fsgqa"];
@@ -62,10 +61,10 @@ impl<'a> Place<'a> {
     pub(super) fn new(bench: &'a Bench, suite: &'a Path, how: How) -> Result<Place<'a>> {
         let dir = bench.images.join("xfstests");
         if dir.exists() {
-            fs::remove_dir_all(&dir)?;
+            files::remove_dir(&dir)?;
         }
         for name in VOLUMES.into_iter().chain(["above", "helper", "bin", "results", "tmp"]) {
-            fs::create_dir_all(dir.join(name))?;
+            fs_err::create_dir_all(dir.join(name))?;
         }
         let place = Place { bench, suite, dir, options: format!("-o allow_other,{}", how.options) };
         for name in VOLUMES {
@@ -78,10 +77,10 @@ impl<'a> Place<'a> {
         } else {
             // A link has no options beside those behind `-o`.
             let f2fs = bench.f2fs.display();
-            fs::write(&helper, format!("#!/bin/sh\nexec {f2fs} --page-cache {} mount \"$@\"\n", how.page_cache))?;
+            fs_err::write(&helper, format!("#!/bin/sh\nexec {f2fs} --page-cache {} mount \"$@\"\n", how.page_cache))?;
             process::run(Command::new("chmod").arg("+x").arg(helper))?;
         }
-        let (mut users, mut groups) = (fs::read_to_string("/etc/passwd")?, fs::read_to_string("/etc/group")?);
+        let (mut users, mut groups) = (fs_err::read_to_string("/etc/passwd")?, fs_err::read_to_string("/etc/group")?);
         for (id, name) in (FIRST_ID..).zip(USERS) {
             let known = |list: &str| list.lines().any(|line| line.split(':').next() == Some(name));
             if !known(&users) && !known(&groups) {
@@ -89,9 +88,9 @@ impl<'a> Place<'a> {
                 groups += &format!("{name}:x:{id}:\n");
             }
         }
-        fs::write(place.dir.join("passwd"), users)?;
-        fs::write(place.dir.join("group"), groups)?;
-        fs::write(place.dir.join("configuration"), "")?;
+        fs_err::write(place.dir.join("passwd"), users)?;
+        fs_err::write(place.dir.join("group"), groups)?;
+        fs_err::write(place.dir.join("configuration"), "")?;
         Ok(place)
     }
 
@@ -144,6 +143,6 @@ impl<'a> Place<'a> {
 
     /// Removes the volumes.
     pub(super) fn remove(self) -> Result<()> {
-        Ok(fs::remove_dir_all(&self.dir)?)
+        files::remove_dir(&self.dir)
     }
 }
