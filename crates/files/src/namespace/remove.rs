@@ -18,8 +18,9 @@ use crate::stat::FileKind;
 /// How often a directory may be met on the way because others move it. There is a limit, since damage may look like
 /// that to [`Namespace::is_moved`].
 const MOST_MOVES: u32 = 1000;
-/// How often a directory is gone through anew because names came meanwhile: others may go on making them for ever.
-const MOST_ROUNDS: u32 = 100;
+/// How often directories of a tree are gone through anew because names came meanwhile: others may go on making them for
+/// ever. It is a number for the whole tree, since numbers of each directory multiply on the way down.
+const MOST_ROUNDS: u32 = 32;
 /// Entries of a directory that are listed together.
 const PAGE: usize = 1024;
 
@@ -35,33 +36,22 @@ struct Emptied {
     position: u64,
     /// Something was removed since the listing began.
     progress: bool,
-    /// How often that began anew.
-    rounds: u32,
     /// The first entry, here or below, that cannot be removed since it has no name.
     bad: Option<BadEntry>,
 }
 
 impl Emptied {
     fn new(parent: Arc<Inode>, name: Vec<u8>, inode: Arc<Inode>) -> Emptied {
-        Emptied {
-            parent,
-            name,
-            inode,
-            listed: Vec::new().into_iter(),
-            position: 0,
-            progress: false,
-            rounds: 0,
-            bad: None,
-        }
+        Emptied { parent, name, inode, listed: Vec::new().into_iter(), position: 0, progress: false, bad: None }
     }
 
-    /// Goes through it anew, if something was removed meanwhile, and not for ever.
-    fn begin_anew(&mut self) -> bool {
-        if !self.progress || self.rounds == MOST_ROUNDS {
+    /// Goes through it anew, if something was removed meanwhile, and takes that from the `rounds` which the tree has left.
+    fn begin_anew(&mut self, rounds: &mut u32) -> bool {
+        if !self.progress || *rounds == 0 {
             return false;
         }
         (self.position, self.progress) = (0, false);
-        self.rounds += 1;
+        *rounds -= 1;
         true
     }
 
@@ -99,6 +89,7 @@ impl Namespace<'_> {
         // Those on the way, and how often they were met there, so that a directory that contains itself is found out.
         let mut known: HashMap<Nid, u32> = HashMap::from([(top.ino, 1)]);
         let mut pending = vec![Emptied::new(parent.clone(), name.bytes().to_vec(), top)];
+        let mut rounds = MOST_ROUNDS;
         loop {
             let is_top = pending.len() == 1;
             let Some(here) = pending.last_mut() else { return Ok(()) };
@@ -112,7 +103,7 @@ impl Namespace<'_> {
                 }
                 match self.rmdir(&here.parent, Name::new(&here.name)?) {
                     // Names came meanwhile, or stand in front of where the listing was.
-                    Err(FsError::NotEmpty) if here.begin_anew() => continue,
+                    Err(FsError::NotEmpty) if here.begin_anew(&mut rounds) => continue,
                     // Somebody else moved or removed it.
                     Err(FsError::NotFound) if !is_top => {}
                     result => result?,
