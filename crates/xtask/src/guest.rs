@@ -28,6 +28,7 @@ mod nvme_tcp;
 mod pass_through;
 mod pmem;
 pub(crate) mod programs;
+mod rocksdb;
 mod rolled_forward;
 mod rounds;
 mod scaling;
@@ -197,7 +198,7 @@ const TESTS: [Test; 17] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 11] = [
+const BY_HAND: [Test; 12] = [
     (
         "ublk-kinds",
         "every kind of device of f2fs ublk: fio compares what it wrote, the device suite runs on them",
@@ -232,6 +233,11 @@ const BY_HAND: [Test; 11] = [
         "zone-sizes",
         "what Linux's F2FS and the library write for a key-value store on zones of several sizes (prints a table)",
         zone_sizes::run,
+    ),
+    (
+        "rocksdb",
+        "what Linux's F2FS and a mount of the library write for RocksDB on zones of several sizes (prints a table)",
+        rocksdb::run,
     ),
     (
         "slow-card",

@@ -13,6 +13,7 @@ mod peers;
 mod pjdfstest;
 mod postgres;
 mod programs;
+mod rocksdb;
 mod stress;
 mod volume;
 mod xfstests;
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     /// The seed of fsx.
     #[arg(long, default_value_t = 42, value_name = "NUMBER")]
     seed: u64,
-    /// Number of transactions of sqlite3 for each of its journal modes.
+    /// Number of transactions of sqlite3 for each of its journal modes; twice as many keys of `RocksDB`.
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     transactions: u64,
     /// Seconds that each of stress-ng's stressors, and dbench, works.
@@ -80,6 +81,8 @@ enum Judge {
     Postgres,
     /// Work with git, sqlite3, tar, rsync and cargo.
     Programs,
+    /// `RocksDB`: a kill of the mount's server between synced keys, random work, compaction, checksums.
+    Rocksdb,
     /// xfstests: what the kernel's file systems are held to. Runs only where it is built (`--xfstests DIR`).
     Xfstests,
     /// Rates beside those of a pass-through above ext4. Runs only if it is named.
@@ -131,6 +134,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let tree = if args.quick { process::root().join("crates") } else { args.tree.clone() };
         let transactions = if args.quick { args.transactions.min(100) } else { args.transactions };
         programs::run(&bench, &tree, transactions, !args.quick)?;
+    }
+    if wanted(Judge::Rocksdb) {
+        let (keys, ways) = if args.quick { (1000, 1) } else { (2 * args.transactions, 3) };
+        rocksdb::run(&bench, keys, ways)?;
     }
     match &args.xfstests {
         Some(suite) if wanted(Judge::Xfstests) => xfstests::run(&bench, suite, args.quick, &args.only)?,
