@@ -1,7 +1,7 @@
 //! How much F2FS writes for a key-value store on zones of several sizes: Linux on a device of `f2fs ublk`, and the
-//! library on the same device in memory. The store is not `RocksDB`: it is a flow of files with the sizes and lifetimes
-//! that levelled compaction gives them (`guest-agent lsm`). The device counts the writes; times are not compared. A
-//! table and a picture are left in the cache of the guest tests.
+//! library on the same device in memory. The store is not `RocksDB` (that is [`super::rocksdb`]): it is a flow of files
+//! with the sizes and lifetimes that levelled compaction gives them (`guest-agent lsm`). The device counts the writes;
+//! times are not compared. A table and a picture are left in the cache of the guest tests.
 
 use std::process::Command;
 use std::time::Duration;
