@@ -139,6 +139,13 @@ impl FileSystem {
         f2fs_frames::give_back_freed();
     }
 
+    /// Whether data waits in memory to be written ([`Options::page_cache`]): then errors of that are told to those who
+    /// have the file open.
+    #[must_use]
+    pub fn has_page_cache(&self) -> bool {
+        self.core.pages.is_on()
+    }
+
     /// Counts and sizes.
     #[must_use]
     pub fn statfs(&self) -> VolumeStat {
