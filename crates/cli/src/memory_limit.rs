@@ -45,7 +45,7 @@ fn least(read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
 }
 
 /// The caches of a server that may have so much memory: what they are by default, or less, so that each of them takes
-/// an eighth at most.
+/// an eighth at most; and so many inodes that do not rest that they take an eighth.
 pub(crate) fn sized(limit: u64, volume: VolumeOptions, mount: &mut MountOptions) -> Options {
     let share = limit / 8;
     let few = |number: NonZeroUsize, bytes: u64| {
@@ -56,7 +56,7 @@ pub(crate) fn sized(limit: u64, volume: VolumeOptions, mount: &mut MountOptions)
     // Four times as many are in memory while a checkpoint is written.
     let dirty = volume.dirty_nodes.min((share / (4 * BLOCK)).max(1024));
     let all = Options::new().volume(volume.node_cache(nodes).dirty_nodes(dirty));
-    mount.inodes = few(NonZeroUsize::MIN.saturating_add(mount.inodes.saturating_sub(1)), INODE).get();
+    mount.inodes = few(NonZeroUsize::MAX, INODE).get();
     let (inodes, dentries) = (few(all.inode_cache, INODE), few(all.dentry_cache, BLOCK));
     let (addresses, locks) = (all.address_cache.min(share), all.lock_memory.min(share));
     all.inode_cache(inodes).dentry_cache(dentries).address_cache(addresses).lock_memory(locks)
@@ -94,7 +94,7 @@ mod tests {
     fn a_machine_with_much_memory_has_the_caches_of_always_and_a_small_one_less() {
         let (mut mount, default) = (MountOptions::default(), Options::new());
         let large = sized(1 << 40, VolumeOptions::new(), &mut mount);
-        assert_eq!(mount, MountOptions::default());
+        assert_eq!(mount.inodes, (1 << 37) / 6144);
         assert_eq!(format!("{large:?}"), format!("{default:?}"));
         let small = sized(256 << 20, VolumeOptions::new(), &mut mount);
         assert_eq!((mount.inodes, small.inode_cache.get()), (5461, 5461));
