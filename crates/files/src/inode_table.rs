@@ -190,6 +190,8 @@ mod tests {
             drop(open);
             fs.checkpoint().unwrap();
             assert!(inodes() <= 2 * limit, "{} inodes stay, {limit} before", inodes());
+            let room: usize = fs.core.inodes.shards.iter().map(|shard| shard.read().map.capacity()).sum();
+            assert!(room < FILES, "room for {room}");
         }
     }
 }

@@ -311,7 +311,7 @@ impl NodeStore {
             let evicted = evict(&mut pages.map);
             pages.crowded_at = 0;
             // A map does not give back by itself what it had room for.
-            pages.map.shrink_to(self.shard_capacity);
+            pages.map.shrink_to_fit();
             drop(pages);
             drop(evicted);
         }
@@ -390,6 +390,8 @@ mod tests {
         store.drop_unused();
         assert!(store.get(Nid(7)).is_some() && store.get(Nid(9)).is_some());
         assert_eq!(store.len(), 2);
+        let room: usize = store.shards.iter().map(|shard| shard.pages.read().map.capacity()).sum();
+        assert!(room < 100, "room for {room}");
         drop(held);
     }
 }
