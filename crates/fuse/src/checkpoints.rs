@@ -64,9 +64,9 @@ impl Checkpoints {
             let Checkpoints { fs, every, look } = self;
             let (mut last, mut begun) = (State::of(&fs), Instant::now());
             let mut released = Released::default();
-            let left = |begun: Instant| every.map_or(look, |every| every.saturating_sub(begun.elapsed()));
-            while waited(left(begun).min(look), &end) && fs.volume().stopped().is_none() {
-                if every.is_some() && left(begun).is_zero() {
+            let left = |begun: Instant| every.map(|every| every.saturating_sub(begun.elapsed()));
+            while waited(left(begun).map_or(look, |left| left.min(look)), &end) && fs.volume().stopped().is_none() {
+                if left(begun) == Some(Duration::ZERO) {
                     if fs.statfs().dirty_nodes != 0 || State::of(&fs) != last {
                         // An error that does not stop the volume, like one of the room that is left, may be gone the
                         // next time.
