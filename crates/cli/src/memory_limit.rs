@@ -11,10 +11,11 @@ use f2fs_fuse::MountOptions;
 const INODE: u64 = 6 << 10;
 const BLOCK: u64 = 4 << 10;
 
-/// The memory of this machine, or the limit of the process's control group or of one above it, if that is less (bytes).
-/// `None`: nothing is known of either.
+/// The memory of this machine, or the limit of the process's control group or of one above it, or its limit of
+/// addresses, whichever is least (bytes). `None`: nothing is known of any.
 pub(crate) fn memory_limit() -> Option<u64> {
-    least(|path| std::fs::read_to_string(path).ok())
+    let addresses = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    [addresses, least(|path| std::fs::read_to_string(path).ok())].into_iter().flatten().min()
 }
 
 fn least(read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
