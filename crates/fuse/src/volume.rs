@@ -142,7 +142,7 @@ impl Mounted {
 
     pub(crate) fn forget(&self, number: u64, count: u64) {
         if self.table.forget(number, count) && self.forgotten.is_much(|| self.table.len()) {
-            self.fs.shrink_caches();
+            self.fs.drop_unused();
         }
     }
 
