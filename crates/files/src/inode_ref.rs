@@ -162,9 +162,13 @@ impl FileSystem {
                 // Another generation is a later inode, which may be just about to be made.
                 block.inode().i_generation.get() == generation && block.inode().i_links.get() > 0
             };
-            // One whose last name goes now is freed from here on, and cannot be opened.
             if is_linked {
-                return Ok(InodeRef::new(Handle::open(core.clone(), inode)?));
+                // One whose last name goes now is freed from here on, and cannot be opened.
+                return Ok(InodeRef::new(protocol_value!(
+                    "inode_again_without_its_life",
+                    Handle::open(core.clone(), inode)?,
+                    Handle::first(core.clone(), inode)
+                )));
             }
         }
         let inode = self.inode(ino)?;
