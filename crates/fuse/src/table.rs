@@ -266,12 +266,9 @@ impl Table {
     /// forgotten.
     pub(crate) fn hold(&self, inode: InodeRef) -> Result<(), FsError> {
         let number = self.number(inode.ino().0.into());
-        if !self.is_known(number) {
-            return Ok(());
-        }
         match self.get(number, |_, _| Ok(inode)) {
             Ok(known) => known.hold(),
-            // It was forgotten meanwhile.
+            // The kernel does not know it.
             Err(FsError::NotFound) => {}
             Err(error) => return Err(error),
         }
