@@ -66,14 +66,14 @@ pub(crate) fn open(image: &Path, access: Access) -> Result<FileSystem, CliError>
     open_with(image, access, medium::journal(image, access)?)
 }
 
-/// The file system of an image that is mounted, with these options of its volume and this clock.
+/// The file system of an image that is mounted, with these options and this clock.
 pub(crate) fn open_to_mount(
     image: &Path,
     access: Access,
-    volume: VolumeOptions,
+    options: Options,
     clock: fn() -> Time,
 ) -> Result<FileSystem, CliError> {
-    let options = Options::new().volume(volume).clock(clock);
+    let options = options.clock(clock);
     open_on(image, access, &device(image, access)?, options, medium::journal(image, access)?)
 }
 

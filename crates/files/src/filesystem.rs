@@ -139,6 +139,22 @@ impl FileSystem {
         f2fs_frames::give_back_freed();
     }
 
+    /// Whether data waits in memory to be written ([`Options::page_cache`]): then errors of that are told to those who
+    /// have the file open.
+    #[must_use]
+    pub fn has_page_cache(&self) -> bool {
+        self.core.pages.is_on()
+    }
+
+    /// Drops all inodes that nobody uses, and the clean nodes that nobody has used since this was called last, whatever
+    /// the limits of the caches say; and gives memory that was freed back to the system. For a time when memory is short:
+    /// what is used again after that is read from the device.
+    pub fn drop_unused(&self) {
+        self.core.inodes.drop_unused();
+        self.core.volume.nodes().drop_unused();
+        f2fs_frames::give_back_freed();
+    }
+
     /// Counts and sizes.
     #[must_use]
     pub fn statfs(&self) -> VolumeStat {

@@ -222,11 +222,11 @@ impl InodeEnds<'_> {
             return;
         }
         for ino in self.idle.list(inode.ino, grown) {
-            if let Some(in_use) = self.inodes.drop_unused(ino) {
+            if let Some(in_use) = self.inodes.drop_one(ino) {
                 in_use.unlist_locks();
                 if self.forget_resting(&in_use) {
                     drop(in_use);
-                    self.inodes.drop_unused(ino);
+                    self.inodes.drop_one(ino);
                 }
             }
         }

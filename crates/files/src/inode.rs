@@ -250,7 +250,7 @@ impl Inode {
         });
         let created = inode
             .extra()
-            .filter(|extra| usize::from(extra.i_extra_isize.get()) >= 24)
+            .filter(|extra| features.contains(Features::INODE_CRTIME) && extra.i_extra_isize.get() >= 24)
             .map(|extra| Time { seconds: extra.i_crtime.get() as i64, nanoseconds: extra.i_crtime_nsec.get() });
         Ok(Metadata {
             ino: self.ino,

@@ -148,6 +148,35 @@ impl FileSystem {
         // One whose last handle goes now is freed from here on, and cannot be opened.
         Ok(InodeRef::new(Handle::open(core.clone(), inode)?))
     }
+
+    /// A reference to an inode that the caller had before, by its number and its [`Metadata::generation`]. Where it is
+    /// still in memory this waits for nobody; else as [`inode`](Self::inode).
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`] if that inode is gone, or has no name left and nobody has it open; [`FsError::Volume`].
+    pub fn inode_again(&self, ino: Nid, generation: u32) -> Result<InodeRef, FsError> {
+        let core = self.core_ref();
+        if let Some(inode) = core.inodes.in_memory(ino) {
+            let is_linked = {
+                let block = inode.node.read();
+                // Another generation is a later inode, which may be just about to be made.
+                block.inode().i_generation.get() == generation && block.inode().i_links.get() > 0
+            };
+            if is_linked {
+                // One whose last name goes now is freed from here on, and cannot be opened.
+                return Ok(InodeRef::new(protocol_value!(
+                    "inode_again_without_its_life",
+                    Handle::open(core.clone(), inode)?,
+                    Handle::first(core.clone(), inode)
+                )));
+            }
+        }
+        let inode = self.inode(ino)?;
+        if inode.metadata()?.generation != generation {
+            return Err(FsError::NotFound);
+        }
+        Ok(inode)
+    }
 }
 
 impl InodeRef {

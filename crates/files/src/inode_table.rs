@@ -81,8 +81,8 @@ impl InodeTable {
         self.shard(ino).write().map.remove(&ino);
     }
 
-    /// Drops an inode that nobody uses; gives it if somebody does.
-    pub(crate) fn drop_unused(&self, ino: Nid) -> Option<Arc<Inode>> {
+    /// Drops an inode unless somebody uses it; gives it then.
+    pub(crate) fn drop_one(&self, ino: Nid) -> Option<Arc<Inode>> {
         let mut inodes = self.shard(ino).write();
         let inode = inodes.map.get(&ino)?;
         if protocol_value!("inodes_drop_in_use", Arc::strong_count(inode) > 1, false) {
@@ -125,12 +125,23 @@ impl InodeTable {
 
     /// Drops unused inodes of shards that are above their capacity: those that were in use when the shards grew.
     pub(crate) fn shrink(&self) {
+        self.shrink_to(self.shard_capacity);
+    }
+
+    /// Drops all inodes that nobody uses.
+    pub(crate) fn drop_unused(&self) {
+        self.shrink_to(0);
+    }
+
+    fn shrink_to(&self, shard_capacity: usize) {
         for shard in &self.shards {
-            if shard.read().map.len() > self.shard_capacity {
+            if shard.read().map.len() > shard_capacity {
                 let mut inodes = shard.write();
-                let above = inodes.map.len().saturating_sub(self.shard_capacity);
+                let above = inodes.map.len().saturating_sub(shard_capacity);
                 inodes.drop_unused(above);
                 inodes.crowded_at = 0;
+                // A map does not give back by itself what it had room for.
+                inodes.map.shrink_to(shard_capacity);
             }
         }
     }
@@ -179,6 +190,8 @@ mod tests {
             drop(open);
             fs.checkpoint().unwrap();
             assert!(inodes() <= 2 * limit, "{} inodes stay, {limit} before", inodes());
+            let room: usize = fs.core.inodes.shards.iter().map(|shard| shard.read().map.capacity()).sum();
+            assert!(room < FILES, "room for {room}");
         }
     }
 }

@@ -9,6 +9,7 @@
 //! mutant: inodes_drop_in_use, killed by: a_file_leaves_memory_while_it_is_opened
 //! mutant: open_files_remember_what_went, killed by: a_file_that_is_kept_open_is_opened_while_its_name_goes
 //! mutant: inode_by_number_beside_operations, killed by: a_file_is_found_by_its_number_while_its_name_goes
+//! mutant: inode_again_without_its_life, killed by: a_file_is_found_again_while_its_name_goes
 //! mutant: look_up_without_its_stripe, killed by: a_file_that_is_kept_open_is_opened_while_its_name_goes
 //! mutant: path_looked_up_once, killed by: a_file_is_looked_at_while_another_takes_its_name
 //! ```
@@ -350,6 +351,22 @@ fn a_file_is_found_by_its_number_while_its_name_goes() {
         2,
         |fs| fs.metadata("/a").unwrap().ino,
         |fs, ino| assert_file(fs.inode(ino).and_then(|inode| inode.open_file()), "/a"),
+        |fs| fs.remove_file("/a").unwrap(),
+        |small| assert_left(small, &["b", "large"]),
+    );
+}
+
+/// The same for an inode that is still in memory.
+#[test]
+fn a_file_is_found_again_while_its_name_goes() {
+    beside(
+        "a_file_is_found_again_while_its_name_goes",
+        2,
+        |fs| fs.metadata("/a").unwrap(),
+        |fs, known| {
+            let again = fs.inode_again(known.ino, known.generation);
+            assert_file(again.and_then(|inode| inode.open_file()), "/a");
+        },
         |fs| fs.remove_file("/a").unwrap(),
         |small| assert_left(small, &["b", "large"]),
     );

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use f2fs_device::MemoryDevice;
 use f2fs_files::{AllocateFlags, File, FileSystem, FsError, Options, SetTimes, Time};
+use f2fs_format::feature::Features;
 use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
 
@@ -113,5 +114,22 @@ fn each_change_of_the_content_moves_both_times() {
                 assert_eq!((about.modified, about.changed), (clock(), clock()), "{what}, of {len} bytes, {page_cache}");
             }
         }
+    }
+}
+
+/// As in Linux: an inode with room for it has a time of creation only on a volume that keeps some.
+#[test]
+fn files_have_a_time_of_creation_where_the_volume_keeps_it() {
+    for (features, kept) in [
+        (Features(0), false),
+        (Features::EXTRA_ATTR, false),
+        (Features::EXTRA_ATTR.union(Features::INODE_CRTIME), true),
+    ] {
+        let mut format = FormatOptions::default();
+        format.features = features;
+        let device: Arc<MemoryDevice> = formatted(64, &format);
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let made = fs.create_file("/f", 0o644).unwrap().metadata().unwrap();
+        assert_eq!(made.created, kept.then_some(made.modified), "{features:?}");
     }
 }

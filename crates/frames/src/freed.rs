@@ -1,7 +1,8 @@
 //! Memory that a program has freed, and that its allocator has kept.
 
 /// Gives memory that was freed back to the system, as far as the allocator keeps whole pages of it. Worth its time, some
-/// milliseconds, after a large part of a cache was dropped; what is in use does not change.
+/// milliseconds for 100 MiB, after a large part of a cache was dropped; who asks the allocator for memory may wait so
+/// long. What is in use does not change.
 ///
 /// This is `malloc_trim` of the GNU C library. With others nothing is done.
 pub fn give_back_freed() {

@@ -1,8 +1,9 @@
 //! When memory of inodes that the kernel gave back is worth dropping.
 //!
-//! The caches below grow with what the kernel knows, and nothing but a checkpoint brings them back to their limits. A
-//! volume that is only read has none. To look through the caches takes time by what is in them: so it is done when a
-//! third of all that was known is gone.
+//! The kernel gives inodes back when memory is short, or when their files are removed. Then the caches below drop what
+//! nobody uses, and not only what is above their limits, which are for a machine that has memory: tens of thousands of
+//! nodes here and there among what was freed keep about as much memory again from going back. To look through the
+//! caches takes time by what is in them: so it is done when a third of all that was known is gone.
 //!
 //! # Locking
 //!
@@ -15,7 +16,7 @@ use crate::table::PART;
 /// Inodes at least, and the step in which they are compared with those that are left: whole parts.
 const STEP: usize = 4096;
 
-/// The inodes that the kernel gave back since the caches were brought to their limits.
+/// The inodes that the kernel gave back since the caches were looked through.
 #[derive(Debug, Default)]
 pub(crate) struct Forgotten(AtomicUsize);
 

@@ -27,6 +27,7 @@ mod kept;
 mod mount_table;
 mod options;
 mod place;
+mod released;
 mod stream;
 mod streams;
 mod table;
@@ -132,14 +133,13 @@ impl Mount {
         config.n_threads = Some(threads.min(MountOptions::MOST_THREADS));
         config.clone_fd = true;
         config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
-        let every = options.commit.filter(|_| !options.read_only);
+        let checkpoints = (!options.read_only).then(|| Checkpoints::new(fs.clone(), options.commit));
         let acl = config.acl;
         let mounted = Mounted::new(fs, options)?;
         let (kernel, kept) = (mounted.kernel(), mounted.kept());
         let session = Session::from_fd(Transport(mounted), connection, acl, config).map_err(MountError::Refused)?;
         // It is new, so nothing is there yet.
         let _ = kernel.set(Box::new(session.notifier()));
-        let checkpoints = every.map(|every| Checkpoints::new(fs.clone(), every));
         Ok(Mount { placed, session, kept, checkpoints })
     }
 

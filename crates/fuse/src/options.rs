@@ -47,6 +47,9 @@ pub struct MountOptions {
     /// The time between checkpoints that the server writes by itself, if something has changed. 60 seconds by default,
     /// as in the kernel's F2FS (`cp_interval`); `None`: never. An unchanged volume is not written to.
     pub commit: Option<Duration>,
+    /// Inodes that stay in memory, with 6 KiB each, as long as the kernel knows them, though they have not been used for
+    /// long: 65,536 by default. The kernel may know millions. Those whose last name has gone stay until it forgets them.
+    pub inodes: usize,
     /// Threads that answer requests; 0: by the processors. A number above [`MOST_THREADS`](Self::MOST_THREADS) counts
     /// as that.
     pub threads: usize,
@@ -72,6 +75,7 @@ impl Default for MountOptions {
             umask: None,
             cache: Cache::Through,
             commit: Some(Duration::from_secs(60)),
+            inodes: 65_536,
             threads: 0,
         }
     }

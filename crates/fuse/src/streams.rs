@@ -61,12 +61,12 @@ mod tests {
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let content = vec![1; 3 << 20];
         let streams = Streams::default();
-        let table = crate::table::Table::new(fs.root().unwrap());
+        let table = crate::table::Table::new(fs.root().unwrap(), 1 << 20);
         let root = fs.root().unwrap();
         let mut all = Vec::new();
         for number in 0..MOST + 4 {
             fs.create_file(format!("/{number}"), 0o644).unwrap().write_at(&content, 0).unwrap();
-            let known = table.tell(root.lookup(number.to_string()).unwrap());
+            let known = table.tell(root.lookup(number.to_string()).unwrap(), 0);
             let read = |offset| {
                 let begins = || streams.begin(&known);
                 known.stream.read(known.file().unwrap(), offset, 256 << 10, &streams.memory, begins).unwrap()

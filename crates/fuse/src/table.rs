@@ -1,15 +1,28 @@
 //! The inodes that the kernel knows.
 //!
 //! The kernel names an inode by a number, counts each time that it was told of one, and gives the counts back by
-//! *forget*. Until then the reference here keeps the inode alive, with a name or without: its number is not another
-//! file's meanwhile.
+//! *forget*. Until then its number is not another file's.
+//!
+//! ```text
+//!            told, or asked for
+//!   resting ───────────────────► awake: a reference keeps the inode in memory, with a name or without
+//!           ◄───────────────────        its last name goes: it stays awake until it is forgotten
+//!           not used for long
+//! ```
+//!
+//! The kernel may know millions of inodes, with 6 KiB each here. So those that were not used for the longest time rest
+//! when there are many: then only the count is left. An inode with a name is there when it is asked for again. One whose
+//! name is about to go is held first ([`Table::hold`]), for its number would be another file's.
 //!
 //! # Locking
 //!
 //! One reader-writer lock a shard of the numbers, held to look up, count or take out. No other lock is taken under it;
-//! values are dropped after it is released. A directory has a lock for what a listing remembers, held for that alone.
+//! values are dropped after it is released. An inode that is to wake is found with no lock held. A directory has a lock
+//! for what a listing remembers, held for that alone.
 
-use f2fs_files::{BadEntry, Dir, DirEntry, File, FsError, InodeRef};
+use std::collections::VecDeque;
+
+use f2fs_files::{BadEntry, Dir, DirEntry, File, FsError, InodeRef, Nid};
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use f2fs_sync::{Arc, CachePadded, Mutex, OnceLock, RwLock};
 use rustc_hash::FxHashMap;
@@ -32,9 +45,10 @@ pub(crate) struct Known {
     bad: Mutex<Option<BadEntry>>,
     /// Whether it may have capabilities, which a write takes: most files have none, and are looked at once.
     pub(crate) capable: AtomicBool,
-    /// How often the kernel was told of it, less the times that it gave back. Falls to 0 with the shard locked
-    /// exclusively only.
-    told: AtomicU64,
+    /// Whether it was asked for since it was last looked at for a rest.
+    used: AtomicBool,
+    /// It does not rest: its name may have gone, or a write may have an error that was not told yet.
+    held: AtomicBool,
 }
 
 impl Known {
@@ -46,7 +60,16 @@ impl Known {
             dir: OnceLock::new(),
             bad: Mutex::default(),
             capable: AtomicBool::new(true),
-            told: AtomicU64::new(1),
+            used: AtomicBool::new(false),
+            held: AtomicBool::new(false),
+        }
+    }
+
+    /// It stays awake until it is forgotten.
+    pub(crate) fn hold(&self) {
+        // Most calls find it so, and write nothing that others read.
+        if !self.held.load(Ordering::Relaxed) {
+            self.held.store(true, Ordering::Relaxed);
         }
     }
 
@@ -94,12 +117,56 @@ impl Known {
 /// would write a count of each.
 pub(crate) const PART: usize = 64;
 
+/// An inode of which the kernel was told.
+#[derive(Debug)]
+struct Slot {
+    /// How often, less the times that it gave back. Falls to 0 with the shard locked exclusively only.
+    told: AtomicU64,
+    /// Tells it from a later inode with its number.
+    generation: u32,
+    /// `None`: it rests.
+    known: Option<Arc<Known>>,
+}
+
 /// The inodes of a shard of the numbers.
 #[derive(Debug, Default)]
 struct Share {
-    known: FxHashMap<u64, Arc<Known>>,
+    slots: FxHashMap<u64, Slot>,
+    /// Those that woke, the first one in front, and some that are gone.
+    woken: VecDeque<u64>,
     /// Those that went since the last part of them was told.
     gone: usize,
+}
+
+/// Numbers of [`Share::woken`] that are looked at for each one that is added: some are used, and come to the end again.
+const LOOKS: usize = 4;
+
+impl Share {
+    /// An inode wakes; those that are put to rest for it are for the caller to drop, without the lock.
+    fn wake(&mut self, number: u64, inode: InodeRef, generation: u32, most: usize) -> (Arc<Known>, Vec<Arc<Known>>) {
+        let known = Arc::new(Known::new(inode));
+        let slot = self.slots.entry(number).or_insert(Slot { told: AtomicU64::new(0), generation, known: None });
+        (slot.generation, slot.known) = (generation, Some(known.clone()));
+        self.woken.push_back(number);
+        let mut rest = Vec::new();
+        for _ in 0..LOOKS {
+            if self.woken.len() <= most {
+                break;
+            }
+            let Some(number) = self.woken.pop_front() else { break };
+            // One that is gone, or was here twice.
+            let Some(slot) = self.slots.get_mut(&number) else { continue };
+            let Some(known) = &slot.known else { continue };
+            let used = known.used.swap(false, Ordering::Relaxed);
+            // Nobody comes to it from elsewhere while the shard is locked.
+            if used || known.held.load(Ordering::Relaxed) || Arc::strong_count(known) > 1 {
+                self.woken.push_back(number);
+            } else {
+                rest.extend(slot.known.take());
+            }
+        }
+        (known, rest)
+    }
 }
 
 type Shard = CachePadded<RwLock<Share>>;
@@ -110,13 +177,16 @@ pub(crate) struct Table {
     root: Arc<Known>,
     root_ino: u64,
     shards: Box<[Shard]>,
+    /// Inodes of a shard from which on some are put to rest.
+    awake: usize,
 }
 
 impl Table {
-    pub(crate) fn new(root: InodeRef) -> Table {
+    /// A table with about `awake` inodes that do not rest, beside those that are used or held.
+    pub(crate) fn new(root: InodeRef, awake: usize) -> Table {
         let root_ino = u64::from(root.ino().0);
         let shards = (0..SHARDS).map(|_| CachePadded::default()).collect();
-        Table { root: Arc::new(Known::new(root)), root_ino, shards }
+        Table { root: Arc::new(Known::new(root)), root_ino, shards, awake: awake / SHARDS }
     }
 
     fn shard(&self, number: u64) -> &Shard {
@@ -128,44 +198,81 @@ impl Table {
         if ino == self.root_ino { ROOT } else { ino }
     }
 
-    /// The inode of a number that the kernel was told. It asks for no other.
-    pub(crate) fn get(&self, number: u64) -> Result<Arc<Known>, FsError> {
+    /// The inode of a number that the kernel was told, which is `found` if it rests. The kernel asks for no other.
+    pub(crate) fn get(
+        &self,
+        number: u64,
+        found: impl FnOnce(Nid, u32) -> Result<InodeRef, FsError>,
+    ) -> Result<Arc<Known>, FsError> {
         if number == ROOT {
             return Ok(self.root.clone());
         }
-        self.shard(number).read().known.get(&number).cloned().ok_or(FsError::NotFound)
+        let generation = {
+            let shard = self.shard(number).read();
+            let slot = shard.slots.get(&number).ok_or(FsError::NotFound)?;
+            if let Some(known) = &slot.known {
+                if !known.used.load(Ordering::Relaxed) {
+                    known.used.store(true, Ordering::Relaxed);
+                }
+                return Ok(known.clone());
+            }
+            slot.generation
+        };
+        let inode = found(Nid(u32::try_from(number).map_err(|_| FsError::NotFound)?), generation)?;
+        let mut shard = self.shard(number).write();
+        let slot = shard.slots.get(&number).ok_or(FsError::NotFound)?;
+        if let Some(known) = &slot.known {
+            return Ok(known.clone());
+        }
+        let (known, rest) = shard.wake(number, inode, generation, self.awake);
+        drop(shard);
+        drop(rest);
+        Ok(known)
     }
 
-    /// Counts that the kernel is told of an inode.
-    pub(crate) fn tell(&self, inode: InodeRef) -> Arc<Known> {
+    /// Counts that the kernel is told of an inode, of this generation.
+    pub(crate) fn tell(&self, inode: InodeRef, generation: u32) -> Arc<Known> {
         let ino = u64::from(inode.ino().0);
-        if ino == self.root_ino {
-            return self.root.clone();
+        if let Some(known) = self.tell_again(self.number(ino)) {
+            return known;
         }
-        let shard = self.shard(ino);
-        if let Some(known) = shard.read().known.get(&ino) {
-            known.told.fetch_add(1, Ordering::Relaxed);
-            return known.clone();
+        let mut shard = self.shard(ino).write();
+        let (known, rest) = match shard.slots.get(&ino).and_then(|slot| slot.known.clone()) {
+            Some(known) => (known, Vec::new()),
+            None => shard.wake(ino, inode, generation, self.awake),
+        };
+        if let Some(slot) = shard.slots.get(&ino) {
+            slot.told.fetch_add(1, Ordering::Relaxed);
         }
-        let known = &mut shard.write().known;
-        if let Some(known) = known.get(&ino) {
-            known.told.fetch_add(1, Ordering::Relaxed);
-            return known.clone();
-        }
-        let new = Arc::new(Known::new(inode));
-        known.insert(ino, new.clone());
-        new
+        drop(shard);
+        drop(rest);
+        known
     }
 
-    /// Counts that the kernel is told once more of an inode that it was told of before, if it has not given all back.
+    /// Counts that the kernel is told once more of an inode that it was told of before, if it has not given all back,
+    /// and the inode does not rest.
     pub(crate) fn tell_again(&self, number: u64) -> Option<Arc<Known>> {
         if number == ROOT {
             return Some(self.root.clone());
         }
         let shard = self.shard(number).read();
-        let known = shard.known.get(&number)?;
-        known.told.fetch_add(1, Ordering::Relaxed);
-        Some(known.clone())
+        let slot = shard.slots.get(&number)?;
+        let known = slot.known.clone()?;
+        slot.told.fetch_add(1, Ordering::Relaxed);
+        Some(known)
+    }
+
+    /// An inode whose name is about to go stays awake, if the kernel knows it: it keeps its number until it is
+    /// forgotten.
+    pub(crate) fn hold(&self, inode: InodeRef) -> Result<(), FsError> {
+        let number = self.number(inode.ino().0.into());
+        match self.get(number, |_, _| Ok(inode)) {
+            Ok(known) => known.hold(),
+            // The kernel does not know it.
+            Err(FsError::NotFound) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Takes back `count` times of telling. With the last one the reference goes, and a file without a name with it.
@@ -175,15 +282,15 @@ impl Table {
             return false;
         }
         let mut shard = self.shard(number).write();
-        let left = shard.known.get(&number).map(|known| {
-            let left = known.told.load(Ordering::Relaxed).saturating_sub(count);
-            known.told.store(left, Ordering::Relaxed);
+        let left = shard.slots.get(&number).map(|slot| {
+            let left = slot.told.load(Ordering::Relaxed).saturating_sub(count);
+            slot.told.store(left, Ordering::Relaxed);
             left
         });
         if left != Some(0) {
             return false;
         }
-        let gone = shard.known.remove(&number);
+        let gone = shard.slots.remove(&number);
         shard.gone = (shard.gone + 1) % PART;
         let is_part = shard.gone == 0;
         drop(shard);
@@ -193,12 +300,18 @@ impl Table {
 
     /// Whether the kernel was told of an inode, and has not given all back.
     pub(crate) fn is_known(&self, number: u64) -> bool {
-        number == ROOT || self.shard(number).read().known.contains_key(&number)
+        number == ROOT || self.shard(number).read().slots.contains_key(&number)
+    }
+
+    /// Whether an inode that the kernel knows rests.
+    #[cfg(test)]
+    pub(crate) fn rests(&self, number: u64) -> bool {
+        self.shard(number).read().slots.get(&number).is_some_and(|slot| slot.known.is_none())
     }
 
     /// How many inodes the kernel knows, beside the root.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.read().known.len()).sum()
+        self.shards.iter().map(|shard| shard.read().slots.len()).sum()
     }
 }
 
@@ -216,45 +329,50 @@ mod tests {
         FileSystem::open(device, Options::new()).unwrap()
     }
 
+    /// None of these rests.
+    fn get(table: &Table, number: u64) -> Result<Arc<Known>, FsError> {
+        table.get(number, |ino, _| panic!("{ino:?} rests"))
+    }
+
     #[test]
     fn an_inode_stays_until_all_is_forgotten() {
         let fs = fs();
         let root = fs.root().unwrap();
-        let table = Table::new(fs.root().unwrap());
+        let table = Table::new(fs.root().unwrap(), 1 << 20);
         let made = root.create("f", &NewFile::new(FileKind::Regular, 0o644)).unwrap();
         let ino = u64::from(made.ino().0);
-        table.tell(made);
-        table.tell(root.lookup("f").unwrap());
+        table.tell(made, 0);
+        table.tell(root.lookup("f").unwrap(), 0);
         root.remove_file("f").unwrap();
         table.forget(ino, 1);
-        assert_eq!(table.get(ino).unwrap().inode.metadata().unwrap().links, 0);
+        assert_eq!(get(&table, ino).unwrap().inode.metadata().unwrap().links, 0);
         table.forget(ino, 1);
-        assert!(matches!(table.get(ino), Err(FsError::NotFound)));
+        assert!(matches!(get(&table, ino), Err(FsError::NotFound)));
         assert_eq!(fs.statfs().valid_inodes, 1);
         table.forget(ROOT, 9);
-        assert!(table.get(ROOT).is_ok());
+        assert!(get(&table, ROOT).is_ok());
     }
 
     #[test]
     fn telling_and_forgetting_at_once_lose_no_count() {
         let fs = fs();
         let root = fs.root().unwrap();
-        let table = Table::new(fs.root().unwrap());
+        let table = Table::new(fs.root().unwrap(), 1 << 20);
         let made = root.create("f", &NewFile::new(FileKind::Regular, 0o644)).unwrap();
         let ino = u64::from(made.ino().0);
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..5000 {
-                        let known = table.tell(root.lookup("f").unwrap());
+                        let known = table.tell(root.lookup("f").unwrap(), 0);
                         assert_eq!(u64::from(known.inode.ino().0), ino);
                         // Told and not yet forgotten: it must be there.
-                        assert!(table.get(ino).is_ok());
+                        assert!(get(&table, ino).is_ok());
                         table.forget(ino, 1);
                     }
                 });
             }
         });
-        assert!(matches!(table.get(ino), Err(FsError::NotFound)));
+        assert!(matches!(get(&table, ino), Err(FsError::NotFound)));
     }
 }

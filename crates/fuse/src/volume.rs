@@ -63,7 +63,7 @@ pub(crate) enum Read {
 
 impl Mounted {
     pub(crate) fn new(fs: &FileSystem, options: MountOptions) -> Result<Mounted, FsError> {
-        let (table, streams) = (Table::new(fs.root()?), Streams::default());
+        let (table, streams) = (Table::new(fs.root()?, options.inodes), Streams::default());
         let (kernel, kept) = (Arc::default(), Arc::default());
         Ok(Mounted { fs: fs.clone(), table, streams, options, forgotten: Forgotten::default(), kernel, kept })
     }
@@ -87,7 +87,26 @@ impl Mounted {
     }
 
     fn get(&self, number: u64) -> Result<Arc<Known>, FsError> {
-        self.table.get(number)
+        self.table.get(number, |ino, generation| self.fs.inode_again(ino, generation))
+    }
+
+    /// An inode whose data is changed. Where the library writes it back later, an error of that is told to those who had
+    /// the file open then: so this one does not rest.
+    fn changed(&self, number: u64) -> Result<Arc<Known>, FsError> {
+        let known = self.get(number)?;
+        if self.fs.has_page_cache() {
+            known.hold();
+        }
+        Ok(known)
+    }
+
+    /// A name is about to go, and maybe the last one of an inode that the kernel has open.
+    fn hold(&self, parent: &InodeRef, name: &[u8]) -> Result<(), FsError> {
+        match parent.lookup(name) {
+            Ok(inode) => self.table.hold(inode),
+            // The removal says it, or there is nothing to be replaced.
+            Err(_) => Ok(()),
+        }
     }
 
     /// The attributes that the kernel is shown of an inode: its number, and owner and mode as the options say.
@@ -112,7 +131,7 @@ impl Mounted {
     /// Counts the telling of an inode; if its attributes cannot be had, nothing was told.
     fn told(&self, inode: InodeRef) -> Result<Metadata, FsError> {
         let data = self.shown(&inode)?;
-        self.table.tell(inode);
+        self.table.tell(inode, data.generation);
         Ok(data)
     }
 
@@ -142,7 +161,7 @@ impl Mounted {
 
     pub(crate) fn forget(&self, number: u64, count: u64) {
         if self.table.forget(number, count) && self.forgotten.is_much(|| self.table.len()) {
-            self.fs.shrink_caches();
+            self.fs.drop_unused();
         }
     }
 
@@ -155,7 +174,7 @@ impl Mounted {
     }
 
     pub(crate) fn change(&self, caller: Caller, number: u64, change: &Change) -> Result<Metadata, FsError> {
-        let known = self.get(number)?;
+        let known = if change.size.is_some() { self.changed(number) } else { self.get(number) }?;
         let inode = &known.inode;
         let mut attributes = change.attributes;
         if let Some(size) = change.size {
@@ -255,20 +274,27 @@ impl Mounted {
         self.get(parent)?.inode.link(name, &known.inode)?;
         let data = self.shown(&known.inode)?;
         // The kernel knows it already, and counts once more.
-        self.table.tell(self.get(parent)?.inode.lookup(name)?);
+        self.table.tell(self.get(parent)?.inode.lookup(name)?, data.generation);
         Ok(data)
     }
 
     pub(crate) fn remove_file(&self, parent: u64, name: &[u8]) -> Result<(), FsError> {
-        self.get(parent)?.inode.remove_file(name)
+        let parent = self.get(parent)?;
+        self.hold(&parent.inode, name)?;
+        parent.inode.remove_file(name)
     }
 
     pub(crate) fn remove_dir(&self, parent: u64, name: &[u8]) -> Result<(), FsError> {
-        self.get(parent)?.inode.remove_dir(name)
+        let parent = self.get(parent)?;
+        self.hold(&parent.inode, name)?;
+        parent.inode.remove_dir(name)
     }
 
     pub(crate) fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), mode: RenameMode) -> Result<(), FsError> {
         let (source, target) = (self.get(from.0)?, self.get(to.0)?);
+        if mode == RenameMode::Replace {
+            self.hold(&target.inode, to.1)?;
+        }
         source.inode.rename(from.1, &target.inode, to.1, mode)
     }
 
@@ -303,9 +329,9 @@ impl Mounted {
         Ok(())
     }
 
-    /// Writes; `by`: somebody who may not write to a file that has privileges without taking them.
     /// Writes at a position, and says how many bytes. Pages that the kernel has `kept` are clean for it when the answer
-    /// is no error, whatever count it has: of these, all are written.
+    /// is no error, whatever count it has: of these, all are written. `by`: somebody who may not write to a file that
+    /// has privileges without taking them.
     pub(crate) fn write(
         &self,
         number: u64,
@@ -315,7 +341,7 @@ impl Mounted {
         by: Option<Caller>,
     ) -> Result<usize, FsError> {
         let _handed_over = kept.then(|| self.kept.begin());
-        let known = self.get(number)?;
+        let known = self.changed(number)?;
         match by {
             Some(caller) => self.drop_privileges(caller, &known)?,
             // Who may keep set-id bits loses these all the same. Where the kernel caches, it takes them away itself.
@@ -363,7 +389,7 @@ impl Mounted {
         len: u64,
         flags: AllocateFlags,
     ) -> Result<(), FsError> {
-        let known = self.get(number)?;
+        let known = self.changed(number)?;
         let allocated = known.file()?.allocate(offset, len, flags);
         known.stream.changed();
         allocated?;
@@ -395,7 +421,6 @@ impl Mounted {
         self.get(number)?.inode.xattr(name)
     }
 
-    /// The names of all attributes, each with a zero byte behind it.
     /// The names of all attributes that the caller may know of (`f2fs_xattr_trusted_list`), each with a zero behind it.
     pub(crate) fn xattr_names(&self, caller: Caller, number: u64) -> Result<Vec<u8>, FsError> {
         let all = self.get(number)?.inode.xattrs()?.into_iter().map(|(name, _)| name);
@@ -456,5 +481,7 @@ pub(crate) fn now() -> Time {
     Time::now()
 }
 
+#[cfg(test)]
+mod resting;
 #[cfg(test)]
 mod tests;

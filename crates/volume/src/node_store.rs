@@ -304,6 +304,19 @@ impl NodeStore {
         }
     }
 
+    /// Drops clean pages that nobody used since the last time.
+    pub(crate) fn drop_unused(&self) {
+        for shard in &self.shards {
+            let mut pages = shard.pages.write();
+            let evicted = evict(&mut pages.map);
+            pages.crowded_at = 0;
+            // A map does not give back by itself what it had room for.
+            pages.map.shrink_to_fit();
+            drop(pages);
+            drop(evicted);
+        }
+    }
+
     /// Pages in the cache.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.pages.read().map.len()).sum()
@@ -359,5 +372,26 @@ mod tests {
         drop(pages);
         store.shrink();
         assert!(store.len() <= 4, "{}", store.len());
+    }
+
+    /// Below the limit as well; what is used between stays.
+    #[test]
+    fn pages_that_are_unused_between_two_times_are_dropped() {
+        let store = NodeStore::new(1 << 20);
+        for nid in 5..1005_u32 {
+            let mut block = NodeBlock::new_box();
+            (block.footer.nid, block.footer.ino) = (nid.into(), 5.into());
+            store.insert(NodePage::new(block));
+        }
+        let held = store.get(Nid(7)).unwrap();
+        store.drop_unused();
+        assert_eq!(store.len(), 1000, "all are new");
+        drop(store.get(Nid(9)));
+        store.drop_unused();
+        assert!(store.get(Nid(7)).is_some() && store.get(Nid(9)).is_some());
+        assert_eq!(store.len(), 2);
+        let room: usize = store.shards.iter().map(|shard| shard.pages.read().map.capacity()).sum();
+        assert!(room < 100, "room for {room}");
+        drop(held);
     }
 }

@@ -76,6 +76,12 @@ impl Nodes<'_> {
         self.0.store.shrink();
     }
 
+    /// Drops clean nodes that nobody holds, and that nobody has used since this was called last: whatever the limit of
+    /// the cache is.
+    pub fn drop_unused(self) {
+        self.0.store.drop_unused();
+    }
+
     /// Reads many nodes at once into the cache: those that are not there yet, in one batch. Errors are left to
     /// [`get`](Self::get).
     pub fn prefetch(self, nids: &[Nid]) {

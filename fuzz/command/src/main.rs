@@ -12,6 +12,7 @@ mod image;
 mod interrupt;
 mod journal_file;
 mod medium;
+mod memory_limit;
 mod mounts;
 mod progress;
 mod size;

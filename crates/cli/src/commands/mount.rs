@@ -30,6 +30,7 @@ use crate::args::mount::{Asked, MountArgs, options};
 use crate::error::{CliError, Context};
 use crate::image::{Access, open_to_mount};
 use crate::interrupt::{listen, until_stopped};
+use crate::memory_limit::{memory_limit, sized};
 use crate::{closing, medium, system_log};
 
 /// The message of the process in the background.
@@ -62,7 +63,9 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     // A kernel that keeps writes notes their times by its clock. A finer one would be ahead of it, and each new file
     // that is written to would have its times changed once more.
     let clock = if options.cache == Cache::WriteBack { Time::now_coarse } else { Time::now };
-    let fs = open_to_mount(&image, access, VolumeOptions::new().discard(discard), clock)?;
+    let volume = VolumeOptions::new().discard(discard);
+    let caches = sized(memory_limit().unwrap_or(u64::MAX), volume, &mut options);
+    let fs = open_to_mount(&image, access, caches, clock)?;
     // A signal from here on finds a mount that has to be taken away.
     listen();
     let mount = match Mount::new(&fs, &dir, options) {

@@ -71,7 +71,7 @@ fn show(fs: &FileSystem, path: &PathBuf, as_json: bool, out: &mut impl Write) ->
         writeln!(out, "device:   {}:{}", device.major, device.minor)?;
     }
     for (name, time) in [("accessed", stat.accessed), ("modified", stat.modified), ("changed", stat.changed)] {
-        writeln!(out, "{name}: {} UTC", date(time.seconds))?;
+        writeln!(out, "{:9} {} UTC", format!("{name}:"), date(time.seconds))?;
     }
     if let Some(created) = stat.created {
         writeln!(out, "created:  {} UTC", date(created.seconds))?;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
+use std::time::UNIX_EPOCH;
 
 /// The facts about a machine that are needed to compare numbers. Shown, they are one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Machine {
     /// Version of this program.
     pub version: &'static str,
     /// Commit of the sources that this program was built from, with `+` if something in them was changed; `not known` if
-    /// they are not in a git checkout, or no longer there.
+    /// they are not in a git checkout or no longer there, if the program lies elsewhere, or if a commit is younger.
     pub commit: String,
 }
 
@@ -36,7 +37,7 @@ impl Machine {
             kernel: read("/proc/sys/kernel/osrelease"),
             governor: if governor.is_empty() { "not known".to_owned() } else { governor },
             version: env!("CARGO_PKG_VERSION"),
-            commit: commit(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap_or_else(|| "not known".to_owned()),
+            commit: built_from(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap_or_else(|| "not known".to_owned()),
         }
     }
 
@@ -59,6 +60,19 @@ impl fmt::Display for Machine {
             "{cpu}; {processors} processors; Linux {kernel}; governor {governor}; version {version}; commit {commit}"
         )
     }
+}
+
+/// The commit of a crate's sources, if this program was built from them as they are: cargo runs it, or it lies in their
+/// workspace and is younger than the commit. Nothing is run in the sources of a program that was installed.
+fn built_from(sources: &Path) -> Option<String> {
+    if std::env::var_os("CARGO_MANIFEST_DIR").is_none() {
+        let program = std::env::current_exe().ok()?;
+        program.starts_with(sources.ancestors().nth(2)?).then_some(())?;
+        let built = program.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let committed: u64 = git(sources, &["log", "-1", "--format=%ct"])?.parse().ok()?;
+        (built.as_secs() >= committed).then_some(())?;
+    }
+    commit(sources)
 }
 
 /// The commit of a crate's sources. They may have been copied into the checkout of another project, which then does not
