@@ -165,6 +165,8 @@ mod tests {
             let open: Vec<_> = (0..FILES).map(|file| fs.open_file(path(file)).unwrap()).collect();
             assert!(nodes() >= FILES);
             drop(open);
+            // There is something to write.
+            fs.create_file(format!("/new-{}", every.is_some()), 0o644).unwrap();
             let checkpoints = Checkpoints { look: Duration::from_millis(20), ..Checkpoints::new(fs.clone(), every) };
             let writing = checkpoints.start().unwrap();
             let end = Instant::now() + Duration::from_secs(20);
