@@ -129,6 +129,21 @@ Examples:
   f2fs check --repair --backup before.bak disk.img
   f2fs check --undo before.bak disk.img")]
     Check(CheckArgs),
+    /// Give the room of free segments back to the disk, as `fstrim` does.
+    ///
+    /// A file with a volume keeps what commands wrote that were killed, or that met a full disk, until this is done. A
+    /// command that ends by itself has done it for what it removed.
+    #[command(after_help = "\
+Examples:
+  f2fs trim disk.img
+  f2fs trim --json /dev/sdX")]
+    Trim {
+        /// File or block device.
+        image: PathBuf,
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
     /// Measure how long a device takes for writes of each size.
     ///
     /// The result is a cost model: the library's partial cleaning plans with it, and `f2fs ublk add --slow FILE`

@@ -16,6 +16,7 @@ mod names;
 mod repair;
 mod results;
 mod show;
+mod trim;
 mod ublk;
 mod umount;
 mod zones;
@@ -41,6 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Format(args) => format::run(args, &arguments.devices)?,
         Command::Inspect { image, holes, json } => inspect::run(image, *holes, *json)?,
         Command::Check(args) => return check::run(args),
+        Command::Trim { image, json } => trim::run(image, *json)?,
         Command::Calibrate(args) => calibrate::run(args)?,
         Command::Ls(args) => list::run(args)?,
         Command::Cat { view, image, path } => show::cat(image, (*view).into(), path)?,
@@ -101,6 +103,7 @@ fn takes_a_journal(command: &Command) -> bool {
         | Command::Rm { .. }
         | Command::Mv { .. }
         | Command::Ln { .. }
+        | Command::Trim { .. }
         | Command::Mount(_)
         | Command::Bench(BenchCommand::Fxmark(_) | BenchCommand::Varmail(_)) => true,
         Command::Format(_)

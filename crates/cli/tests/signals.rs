@@ -5,6 +5,7 @@ mod common;
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -301,4 +302,30 @@ fn what_only_measures_or_reads_says_so() {
     wait("the command does not end", || child.try_wait().unwrap().is_some());
     let output = child.wait_with_output().unwrap();
     interrupted(&output, 130, "/dev/stdout has the files copied until then");
+}
+
+/// A put that is killed leaves nothing in the volume, and its file as large as it made it.
+#[test]
+fn what_a_killed_put_wrote_is_given_back() {
+    let place = Place::new();
+    let image = volume(&place);
+    let on_disk = || fs::metadata(&image).unwrap().blocks() * 512;
+    let before = on_disk();
+    let mut put = start(command(["put"]).arg(&image).args(["-", "/large"]));
+    let mut input = put.stdin.take().unwrap();
+    let chunk = vec![b'x'; 1 << 20];
+    wait("nothing is written", || input.write_all(&chunk).is_ok() && on_disk() > before + (20 << 20));
+    signal(&put, "KILL");
+    drop(input);
+    end(put);
+    assert!(on_disk() > before + (20 << 20));
+    let said = ok(command(["trim"]).arg(&image));
+    assert!(said.contains("of free segments given back"), "{said}");
+    assert!(on_disk() < before + (4 << 20), "{} of {before} bytes", on_disk());
+    let said: serde_json::Value = serde_json::from_str(&ok(command(["trim", "--json"]).arg(&image))).unwrap();
+    assert!(said["bytes"].as_u64().unwrap() > 400 << 20, "{said}");
+    ok(command(["check"]).arg(&image));
+    f2fs_oracle::assert_clean(&image);
+    let missing = place.path("none");
+    assert_eq!(run(command(["trim"]).arg(&missing)).status.code(), Some(1));
 }

@@ -1,7 +1,7 @@
 //! A file system: a volume with a namespace on top.
 
 use f2fs_device::BlockDevice;
-use f2fs_format::BLOCK_BYTES;
+use f2fs_format::{BLOCK_BYTES, SegmentNo};
 use f2fs_sync::{Arc, CachePadded, PerCore, PlainArc, protocol_value};
 use f2fs_volume::{
     CheckpointReport, CleanReport, FoundJournal, JournalMode, JournalTrouble, Reason, Volume, VolumeStat,
@@ -168,6 +168,27 @@ impl FileSystem {
     /// As [`checkpoint`](Self::checkpoint).
     pub fn clean(&self) -> Result<CleanReport, FsError> {
         self.core.clean()
+    }
+
+    /// Gives the room of free segments back to the device (Linux's `fstrim`): a file as the device becomes smaller on
+    /// its disk. A checkpoint discards what it frees by itself; what is given back here was written by programs that ended
+    /// before their checkpoint, or with [`discard`](f2fs_volume::VolumeOptions::discard) off. Everything that was done
+    /// before is durable afterwards. Operations wait for 1 GiB at a time; `step` is told how many segments of the
+    /// volume, of how many, were looked at. Returns the number of blocks.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`], also for a device that cannot discard.
+    pub fn trim(&self, mut step: impl FnMut(u32, u32)) -> Result<u64, FsError> {
+        self.checkpoint()?;
+        let all = self.core.volume.geometry().main_segments;
+        let (mut next, mut blocks) = (Some(SegmentNo(0)), 0);
+        while let Some(from) = next {
+            let done = self.core.volume.trim(from)?;
+            blocks += done.blocks;
+            next = done.next;
+            step(next.map_or(all, |next| next.0), all);
+        }
+        Ok(blocks)
     }
 
     /// Makes everything that was done so far durable.

@@ -1,11 +1,15 @@
-//! Segments that a checkpoint frees are discarded, unless the volume was opened without that.
+//! Segments that a checkpoint frees are discarded, unless the volume was opened without that; and all that are free, when
+//! that is asked for.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use f2fs_device::MemoryDevice;
+use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Options};
+use f2fs_format::SegmentNo;
+use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::{FormatOptions, format};
 
@@ -25,4 +29,84 @@ fn freed_segments_are_discarded_if_that_is_asked_for() {
         fs.checkpoint().unwrap();
         assert_eq!(device.counts().discards > before, discard, "{before}, then {}", device.counts().discards);
     }
+}
+
+/// A volume of 128 MiB with a durable file, and one of 40 MiB that was there when its program was killed.
+fn killed() -> Arc<MemoryDevice> {
+    let device: Arc<MemoryDevice> = formatted(128, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    fs.create_file("/kept", 0o644).unwrap().write_at(&[7; KEPT], 0).unwrap();
+    fs.checkpoint().unwrap();
+    fs.create_file("/lost", 0o644).unwrap().write_at(&vec![1; 40 << 20], 0).unwrap();
+    device
+}
+
+const KEPT: usize = 6 << 20;
+
+fn assert_kept(fs: &FileSystem) {
+    let mut bytes = vec![0; KEPT];
+    assert_eq!(fs.open_file("/kept").unwrap().read_at(&mut bytes, 0).unwrap(), KEPT);
+    assert!(bytes.iter().all(|byte| *byte == 7));
+}
+
+/// Blocks of the main area that hold something.
+fn held(device: &MemoryDevice, fs: &FileSystem) -> u64 {
+    let main = u64::from(fs.volume().geometry().block_at(SegmentNo(0), 0).0)..device.info().blocks;
+    main.filter(|at| device.block(*at).0.iter().any(|byte| *byte != 0)).count() as u64
+}
+
+#[test]
+fn what_a_killed_program_wrote_is_given_back() {
+    let device = killed();
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    assert!(held(&device, &fs) > (46 << 20) >> 12);
+    let mut steps = Vec::new();
+    let given = fs.trim(|done, all| steps.push((done, all))).unwrap();
+    let segments = fs.volume().geometry().main_segments;
+    assert_eq!(given, u64::from(fs.statfs().free_segments) * 512);
+    assert_eq!(steps, [(segments, segments)]);
+    let left = held(&device, &fs);
+    assert!((KEPT as u64 >> 12..(8 << 20) >> 12).contains(&left), "{left} blocks");
+    assert_kept(&fs);
+    fs.close().unwrap();
+    assert_clean(&device);
+    let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
+    assert_kept(&fs);
+    assert_eq!(fs.trim(|_, _| {}).unwrap_err().raw_os_error(), 30, "EROFS");
+}
+
+/// Nobody takes a segment while it is given back.
+#[test]
+fn writers_beside_it_lose_nothing() {
+    let device: Arc<MemoryDevice> = formatted(128, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (1..4u8)
+            .map(|thread| {
+                let fs = &fs;
+                scope.spawn(move || {
+                    for round in 0..40u8 {
+                        let file = fs.create_file(format!("/{thread}"), 0o644).unwrap();
+                        let bytes = vec![thread * 50 + round; 5 << 20];
+                        assert_eq!(file.write_at(&bytes, 0).unwrap(), bytes.len());
+                        let mut found = vec![0; bytes.len()];
+                        file.read_at(&mut found, 0).unwrap();
+                        assert!(found == bytes, "{thread}, {round}");
+                        fs.remove_file(format!("/{thread}")).unwrap();
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                fs.trim(|_, _| {}).unwrap();
+            }
+        });
+        let results: Vec<_> = writers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        ended.store(true, Ordering::Relaxed);
+        results.into_iter().for_each(|result| result.unwrap());
+    });
+    fs.close().unwrap();
+    assert_clean(&device);
 }

@@ -194,7 +194,7 @@ impl SegmentManager {
         becomes_free
     }
 
-    fn runs_of(&self, segments: &[SegmentNo]) -> Vec<Run> {
+    pub(crate) fn runs_of(&self, segments: &[SegmentNo]) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for &segment in segments {
             let addr = self.geometry.block_at(segment, 0);

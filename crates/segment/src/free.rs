@@ -127,6 +127,18 @@ impl FreeSpace {
         self.map.lock().sections.contains(section)
     }
 
+    /// Free segments from a number on, at most so many.
+    pub(crate) fn some(&self, from: SegmentNo, most: usize) -> Vec<SegmentNo> {
+        let map = self.map.lock();
+        let mut at = from.0;
+        let next = std::iter::from_fn(|| {
+            let segment = map.segments.next(at)?;
+            at = segment + 1;
+            Some(SegmentNo(segment))
+        });
+        next.take(most).collect()
+    }
+
     /// Makes segments free, but for those that cannot be written.
     pub(crate) fn put(&self, segments: impl Iterator<Item = SegmentNo>) {
         let mut map = self.map.lock();

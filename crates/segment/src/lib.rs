@@ -165,6 +165,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod thresholds;
+mod trim;
 mod victim;
 mod zones;
 mod zoning;

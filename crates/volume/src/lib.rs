@@ -118,6 +118,7 @@ mod sync;
 mod synced;
 mod table_source;
 pub mod tree;
+mod trim;
 mod unflushed_moves;
 mod victims;
 mod views;
@@ -151,6 +152,7 @@ pub use stat::VolumeStat;
 pub use stop_cause::StopCause;
 pub use sync::{NameClosure, Syncs};
 pub use synced::{MustCheckpoint, Synced};
+pub use trim::TrimStep;
 pub use volume::Volume;
 pub use write_stat::WriteStat;
 

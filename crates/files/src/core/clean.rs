@@ -217,4 +217,27 @@ mod tests {
         let victim = segments.find(|segment| fs.volume().segment(SegmentNo(*segment)).unwrap().victim);
         assert_eq!(victim, None, "nobody writes to it any more");
     }
+
+    /// What was removed since the last checkpoint is in that: a power cut brings it back.
+    #[test]
+    fn what_the_last_checkpoint_needs_is_not_given_back() {
+        let device = PlainArc::new(MemoryDevice::new((128 << 20) >> 12));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        let kept = vec![7; 6 << 20];
+        fs.create_file("/kept", 0o644).unwrap().write_at(&kept, 0).unwrap();
+        fs.checkpoint().unwrap();
+        fs.remove_file("/kept").unwrap();
+        assert!(fs.statfs().prefree_segments > 0);
+        let (mut next, mut blocks) = (Some(SegmentNo(0)), 0);
+        while let Some(from) = next {
+            let step = fs.core.volume.trim(from).unwrap();
+            (next, blocks) = (step.next, blocks + step.blocks);
+        }
+        assert_eq!(blocks, u64::from(fs.statfs().free_segments) * 512);
+        let cut = FileSystem::open(PlainArc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
+        let mut found = vec![0; kept.len()];
+        cut.open_file("/kept").unwrap().read_at(&mut found, 0).unwrap();
+        assert!(found == kept);
+    }
 }
