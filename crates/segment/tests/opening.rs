@@ -331,3 +331,23 @@ fn mutants_are_found() {
     let test = "an_adopted_block_keeps_the_summaries_of_the_checkpoint";
     f2fs_sync::assert_found(test, &["segment_adopts_with_an_empty_summary"], "left == right");
 }
+
+#[test]
+fn free_segments_come_in_pieces_and_each_once() {
+    // Logs stand in the first six.
+    let manager = open(|entries, _| {
+        for used in [9, 10, 14] {
+            entries[used] = entry(LogType::WarmData, &[3]);
+        }
+    })
+    .unwrap();
+    let geometry = geometry(20, 1);
+    let run = |first, segments| Run { addr: geometry.block_at(SegmentNo(first), 0), len: segments * 512 };
+    assert_eq!(manager.free_runs(SegmentNo(0), 100), (vec![run(6, 3), run(11, 3), run(15, 5)], None));
+    let (runs, next) = manager.free_runs(SegmentNo(0), 4);
+    assert_eq!((runs, next), (vec![run(6, 3), run(11, 1)], Some(SegmentNo(12))));
+    let (runs, next) = manager.free_runs(SegmentNo(12), 2);
+    assert_eq!((runs, next), (vec![run(12, 2)], Some(SegmentNo(14))));
+    assert_eq!(manager.free_runs(SegmentNo(19), 1), (vec![run(19, 1)], Some(SegmentNo(20))));
+    assert_eq!(manager.free_runs(SegmentNo(20), 1), (Vec::new(), None));
+}
