@@ -342,7 +342,7 @@ fn free_segments_come_in_pieces_and_each_once() {
     })
     .unwrap();
     let geometry = geometry(20, 1);
-    let run = |first, segments| Run { addr: geometry.block_at(SegmentNo(first), 0), len: segments * 512 };
+    let run = |first: u32, segments: u32| Run { addr: geometry.block_at(SegmentNo(first), 0), len: segments * 512 };
     assert_eq!(manager.free_runs(SegmentNo(0), 100), (vec![run(6, 3), run(11, 3), run(15, 5)], None));
     let (runs, next) = manager.free_runs(SegmentNo(0), 4);
     assert_eq!((runs, next), (vec![run(6, 3), run(11, 1)], Some(SegmentNo(12))));
