@@ -86,7 +86,7 @@ pub(crate) fn in_use(image: &Path) -> Use {
 ///
 /// # Errors
 ///
-/// If it does not begin to: the volume is mounted in another place too.
+/// If it does not begin to: the volume is mounted in another place too, or the server still works.
 pub(crate) fn until_closed(image: &Path, server: Use) -> Result<(), CliError> {
     let begun = Instant::now();
     let mut told = false;
@@ -96,9 +96,13 @@ pub(crate) fn until_closed(image: &Path, server: Use) -> Result<(), CliError> {
             // Whoever cannot be seen cannot say so.
             _ => (false, PATIENCE),
         };
-        if !closing && (mounts::has(image) || begun.elapsed() > grace) {
-            let what = "is still in use: it is mounted in another place, too, or in another namespace of mounts, and is closed \
-                        when the last of them goes";
+        if !closing && mounts::has(image) {
+            let what = "is still in use: it is mounted in another place, too, and is closed when the last of them goes";
+            return Err(CliError::at(image, what));
+        }
+        if !closing && begun.elapsed() > grace {
+            let what = "is still in use, and is closed when that ends: it is mounted in another namespace of mounts, too, or its \
+                        server has not ended what was begun, such as the removal of a large file";
             return Err(CliError::at(image, what));
         }
         if !told && begun.elapsed() > SOON {
