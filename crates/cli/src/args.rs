@@ -132,7 +132,8 @@ Examples:
     /// Give the room of free segments back to the disk, as `fstrim` does.
     ///
     /// A file with a volume keeps what commands wrote that were killed, or that met a full disk, until this is done. A
-    /// command that ends by itself has done it for what it removed.
+    /// command that ends by itself has done it for what it removed. The volume is checked first: of a damaged one nothing
+    /// is given back. Zones are begun anew when they are empty, and nothing else is done for them.
     #[command(after_help = "\
 Examples:
   f2fs trim disk.img

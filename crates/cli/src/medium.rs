@@ -1,6 +1,7 @@
 //! Opening the file or block device below an image, through the kernel or as memory that is mapped. A replacement of
 //! this module decides where all images lie: the fuzz targets keep them in memory.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -183,10 +184,16 @@ fn open_volume(image: &Path, read_only: bool, how: &OpenOptions) -> Result<Arc<d
     each_once(image)?;
     // The other devices have no superblock: the first one's says what their last blocks are.
     let open_other = if is_zoned(&*first) == Some(true) { open } else { open_plain };
-    let assembled =
-        assemble(Arc::clone(&first), others.len(), |index, _| open_other(&others[index - 1], read_only, *how));
+    let mut names = Vec::new();
+    let assembled = assemble(Arc::clone(&first), others.len(), |index, device| {
+        names.push(path_from_bytes(&device.path).file_name().map(OsStr::to_owned));
+        open_other(&others[index - 1], read_only, *how)
+    });
     match assembled {
-        Ok(device) => Ok(device),
+        Ok(device) => {
+            expect_order(image, others, &names)?;
+            Ok(device)
+        }
         Err(DevicesError::Volume(_)) => Ok(first),
         Err(DevicesError::Open { source, .. }) => Err(source),
         Err(DevicesError::Count { recorded, .. }) if others.is_empty() && !recorded.is_empty() => {
@@ -204,6 +211,24 @@ fn open_volume(image: &Path, read_only: bool, how: &OpenOptions) -> Result<Arc<d
         }
         Err(error) => Err(CliError::at(image, error)),
     }
+}
+
+/// Refuses files that have the names of each other: they hold nothing but data, so nothing else says that they are in
+/// another order than when the volume was made. The kernel names block devices anew each time, so these may.
+fn expect_order(image: &Path, others: &[PathBuf], recorded: &[Option<OsString>]) -> Result<(), CliError> {
+    let place = |name: &OsStr| {
+        let mut places = recorded.iter().enumerate().filter(|(_, one)| one.as_deref() == Some(name));
+        let first = places.next().map(|(at, _)| at);
+        first.filter(|_| places.next().is_none())
+    };
+    for (at, other) in others.iter().enumerate().filter(|(_, other)| other.is_file()) {
+        let Some(made) = other.file_name().and_then(place).filter(|made| *made != at) else { continue };
+        let (number, made) = (at + 2, made + 2);
+        let what =
+            format_args!("is given as device {number} of {}, and was made as device {made}", Quoted::path(image));
+        return Err(CliError::at(other, what));
+    }
+    Ok(())
 }
 
 /// The image and the devices of `--device` are different ones.

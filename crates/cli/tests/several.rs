@@ -135,7 +135,7 @@ fn devices_that_are_not_the_volumes_are_refused_and_nothing_is_written() {
         (pick(&[0, 1, 3]), "has 8192 blocks, not the 16384 that it should have"),
         (pick(&[0, 1, 1]), "is given twice"),
         (pick(&[0, 0, 1]), "is given twice"),
-        (pick(&[0, 2, 1]), "is not the volume's, or not in its place"),
+        (pick(&[0, 2, 1]), "disk2: is given as device 2 of "),
         (pick(&[1, 0, 2]), "not an F2FS volume"),
         (vec![disks[0].clone(), disks[1].clone(), place.path("missing")], "no such file or device"),
     ] {
@@ -152,11 +152,43 @@ fn devices_that_are_not_the_volumes_are_refused_and_nothing_is_written() {
         1,
         "the volume lies on one device, and 1 more were given",
     );
+    // By other names their order is known by the nodes on them.
+    let renamed = [disks[0].clone(), place.path("second"), place.path("third")];
+    (1..3).for_each(|at| fs::hard_link(&disks[at], &renamed[at]).unwrap());
+    let crossed = [disks[0].clone(), renamed[2].clone(), renamed[1].clone()];
+    fail(on(&["mkdir"], &crossed).arg("/new"), 1, "is not the volume's, or not in its place");
+    ok(&mut on(&["ls"], &renamed));
     for (disk, before) in disks.iter().zip(&before) {
         assert!(fs::read(disk).unwrap() == *before, "{} was written", disk.display());
     }
     // The volume that was asked for is there all the same.
     ok(on(&["mkdir"], &volume).arg("/new"));
+}
+
+/// Devices of one size that hold nothing but data: only their names tell them apart.
+#[test]
+fn files_with_data_alone_are_refused_in_another_order() {
+    let place = Place::new();
+    let disks = disks(&place, [64 * MIB, 64 * MIB, 64 * MIB]);
+    ok(&mut on(&["format"], &disks));
+    let file = place.path("file");
+    fs::write(&file, vec![3; 80 << 20]).unwrap();
+    ok(on(&["put"], &disks).arg(&file).arg("/file"));
+    let before: Vec<Vec<u8>> = disks.iter().map(|disk| fs::read(disk).unwrap()).collect();
+    let crossed = [disks[0].clone(), disks[2].clone(), disks[1].clone()];
+    for (words, code) in [(&["trim"][..], 1), (&["ls"], 1), (&["mkdir"], 1), (&["check"], 8)] {
+        let mut command = on(words, &crossed);
+        if words == ["mkdir"] {
+            command.arg("/new");
+        }
+        fail(&mut command, code, "disk2: is given as device 2 of ");
+    }
+    for (disk, before) in disks.iter().zip(&before) {
+        assert!(fs::read(disk).unwrap() == *before, "{} was written", disk.display());
+    }
+    ok(&mut on(&["trim"], &disks));
+    ok(on(&["get"], &disks).arg("/file").arg(place.path("back")));
+    assert!(fs::read(place.path("back")).unwrap() == fs::read(&file).unwrap());
 }
 
 /// A partition that grew, or another disk in the place of a smaller one: the volume is what its superblock

@@ -5,12 +5,13 @@ mod common;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{Place, command, ok, run};
+use f2fs::format::superblock::SuperBlock;
 
 /// Sends a signal to a process of ours.
 fn signal(child: &Child, name: &str) {
@@ -326,6 +327,19 @@ fn what_a_killed_put_wrote_is_given_back() {
     assert!(said["bytes"].as_u64().unwrap() > 400 << 20, "{said}");
     ok(command(["check"]).arg(&image));
     f2fs_oracle::assert_clean(&image);
+    // What its tables do not know of may be brought back: it is not given away.
+    ok(command(["put"]).arg(&image).args([env!("CARGO_BIN_EXE_f2fs"), "/kept"]));
+    let mut block = [0; 4096];
+    block.copy_from_slice(&fs::read(&image).unwrap()[..4096]);
+    let tables = SuperBlock::read(&block);
+    let (first, segments) = (u64::from(tables.sit_blkaddr.get()), u64::from(tables.segment_count_sit.get()));
+    let damaged = fs::OpenOptions::new().write(true).open(&image).unwrap();
+    damaged.write_all_at(&vec![0; (segments << 21) as usize], first * 4096).unwrap();
+    let before = fs::read(&image).unwrap();
+    let said = run(command(["trim"]).arg(&image));
+    assert_eq!(said.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("is damaged, and what a repair"), "{said:?}");
+    assert!(fs::read(&image).unwrap() == before);
     let missing = place.path("none");
     assert_eq!(run(command(["trim"]).arg(&missing)).status.code(), Some(1));
 }

@@ -176,6 +176,8 @@ impl FileSystem {
     /// before is durable afterwards. Operations wait for 1 GiB at a time; `step` is told how many segments of the
     /// volume, of how many, were looked at. Returns the number of blocks.
     ///
+    /// Free is what the tables say: of a damaged volume this gives away what a repair could bring back. So check it first.
+    ///
     /// # Errors
     /// [`FsError::Volume`], also for a device that cannot discard.
     pub fn trim(&self, mut step: impl FnMut(u32, u32)) -> Result<u64, FsError> {

@@ -175,7 +175,7 @@ pub(super) fn unchanged(image: &Path) -> String {
     format!("{} is unchanged", Quoted::path(image))
 }
 
-fn examine(image: &Path) -> Result<CheckReport, CliError> {
+pub(super) fn examine(image: &Path) -> Result<CheckReport, CliError> {
     let device = device(image, Access::Check)?;
     let bar = progress::bar("checking", Some(0));
     let show = |progress: f2fs::check::Progress| {

@@ -7,12 +7,19 @@ use f2fs::device::BLOCK_SIZE;
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
+use super::check::examine;
 use crate::error::{CliError, Context};
 use crate::image::change;
 use crate::progress;
 use crate::size::human;
 
 pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
+    // What the tables do not know of looks free, and a repair may bring it back.
+    let found = examine(image)?;
+    if !found.is_consistent() {
+        let what = "is damaged, and what a repair brings back would be given away: `f2fs check` says what is wrong";
+        return Err(CliError::at(image, what));
+    }
     let mut bytes = 0;
     change(image, |fs| {
         let bar = progress::bar("segments", Some(0));
