@@ -9,9 +9,10 @@ use std::fs;
 use common::{Place, command, fail, formatted, ok, run};
 
 /// Each subcommand with arguments that are enough; `I` stands for an image.
-const ENOUGH: [&str; 27] = [
+const ENOUGH: [&str; 28] = [
     "format I --size 64M -f",
     "inspect I",
+    "trim I",
     "check I",
     "calibrate I --size 16M",
     "ls I /",
