@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use f2fs_device::{BlockDevice, MemoryDevice};
-use f2fs_device_test::RecordingDevice;
+use f2fs_device::{BlockDevice, MemoryDevice, Operation, ZoneLayout, ZonedDevice};
+use f2fs_device_test::{FaultDevice, FaultRule, RecordingDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_format::SegmentNo;
+use f2fs_format::feature::Features;
 use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::{FormatOptions, format};
@@ -115,4 +116,27 @@ fn writers_beside_it_lose_nothing() {
     });
     fs.close().unwrap();
     assert_clean(&device);
+}
+
+#[test]
+fn a_device_that_fails_to_take_room_back_says_so() {
+    let device = Arc::new(FaultDevice::new(killed()));
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    device.arm(FaultRule::on([Operation::Discard]));
+    let error = fs.trim(|_, _| {}).unwrap_err();
+    assert_eq!(error.raw_os_error(), 5, "EIO: {error}");
+    assert_kept(&fs);
+    assert!(fs.trim(|_, _| {}).unwrap() > 0);
+    fs.close().unwrap();
+}
+
+/// Zones are begun anew when they are empty. What can be written anywhere is tables, or small.
+#[test]
+fn a_volume_on_zones_gives_nothing_back() {
+    let memory = MemoryDevice::new((128 << 20) >> 12);
+    let device = Arc::new(ZonedDevice::new(memory, ZoneLayout::new(512).with_conventional(8)).unwrap());
+    format(&*device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    assert_eq!(fs.trim(|_, _| {}).unwrap(), 0);
+    fs.close().unwrap();
 }
