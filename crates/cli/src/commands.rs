@@ -29,6 +29,7 @@ use crate::args::bench::BenchCommand;
 use crate::args::{Arguments, Command};
 use crate::error::CliError;
 use crate::medium;
+use crate::memory_limit::memory;
 use crate::size::human;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
@@ -81,12 +82,6 @@ fn expect_memory_for(page_cache: u64) -> Result<(), CliError> {
     }
     let (wanted, memory) = (human(page_cache), human(memory));
     Err(CliError::usage(format_args!("--page-cache: {wanted} is more than the memory of this machine, {memory}")))
-}
-
-/// The memory of this machine, in bytes.
-fn memory() -> u64 {
-    let system = rustix::system::sysinfo();
-    (system.totalram as u64).saturating_mul(system.mem_unit.into())
 }
 
 /// Whether `--journal` means something to a command. Elsewhere it is an error: who gives it expects that it is used.

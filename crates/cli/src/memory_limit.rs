@@ -11,18 +11,21 @@ use f2fs_fuse::MountOptions;
 const INODE: u64 = 6 << 10;
 const BLOCK: u64 = 4 << 10;
 
-/// The memory of this machine, or the limit of the process's control group or of one above it, or its limit of
-/// addresses, whichever is least (bytes). `None`: nothing is known of any.
-pub(crate) fn memory_limit() -> Option<u64> {
-    let addresses = rustix::process::getrlimit(rustix::process::Resource::As).current;
-    [addresses, least(|path| std::fs::read_to_string(path).ok())].into_iter().flatten().min()
+/// The memory of this machine, in bytes.
+pub(crate) fn memory() -> u64 {
+    let system = rustix::system::sysinfo();
+    (system.totalram as u64).saturating_mul(system.mem_unit.into())
 }
 
-fn least(read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
-    let total = read(Path::new("/proc/meminfo")).and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-    });
+/// The memory of this machine, or the limit of the process's control group or of one above it, or its limit of
+/// addresses, whichever is least (bytes).
+pub(crate) fn memory_limit() -> u64 {
+    let addresses = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    addresses.unwrap_or(u64::MAX).min(least(memory(), |path| std::fs::read_to_string(path).ok()))
+}
+
+/// `total`, or the least limit of a control group.
+fn least(total: u64, read: impl Fn(&Path) -> Option<String>) -> u64 {
     let mut least = total;
     for line in read(Path::new("/proc/self/cgroup")).unwrap_or_default().lines() {
         // The number of a hierarchy, its controllers, and the path of the group in it.
@@ -39,7 +42,7 @@ fn least(read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
         for group in Path::new(group.trim_start_matches('/')).ancestors() {
             let file = PathBuf::from(root).join(group).join(name);
             let limit = read(&file).and_then(|text| text.trim().parse().ok());
-            least = [least, limit].into_iter().flatten().min();
+            least = least.min(limit.unwrap_or(u64::MAX));
         }
     }
     least
@@ -67,28 +70,26 @@ pub(crate) fn sized(limit: u64, volume: VolumeOptions, mount: &mut MountOptions)
 mod tests {
     use super::*;
 
-    const TOTAL: &str = "MemTotal:       24117248 kB\nMemFree:        1 kB\n";
+    const TOTAL: u64 = 23 << 30;
 
-    fn with(files: &[(&str, &str)]) -> Option<u64> {
-        least(|path| files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).to_owned()))
+    fn with(files: &[(&str, &str)]) -> u64 {
+        least(TOTAL, |path| files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).to_owned()))
     }
 
     #[test]
     fn the_least_limit_counts() {
-        assert_eq!(with(&[]), None);
-        assert_eq!(with(&[("/proc/meminfo", TOTAL)]), Some(24_117_248 << 10));
+        assert_eq!(with(&[]), TOTAL);
         let groups = "12:cpu,cpuacct:/a\n3:memory:/a/b\n0::/a/b/c\n";
         let files = [
-            ("/proc/meminfo", TOTAL),
             ("/proc/self/cgroup", groups),
             ("/sys/fs/cgroup/a/b/c/memory.max", "max\n"),
             ("/sys/fs/cgroup/a/memory.max", "536870912\n"),
             ("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n"),
             ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "268435456\n"),
         ];
-        assert_eq!(with(&files[..3]), Some(24_117_248 << 10));
-        assert_eq!(with(&files[..5]), Some(512 << 20));
-        assert_eq!(with(&files), Some(256 << 20));
+        assert_eq!(with(&files[..2]), TOTAL);
+        assert_eq!(with(&files[..4]), 512 << 20);
+        assert_eq!(with(&files), 256 << 20);
     }
 
     #[test]

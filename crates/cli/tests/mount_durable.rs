@@ -61,6 +61,26 @@ fn what_was_written_survives_a_kill_if_the_mount_is_synchronous() {
     mounted.judge();
 }
 
+/// Nodes wait in memory for a checkpoint: the fewer there is room for, the sooner it comes. Nothing else writes one here,
+/// and on a machine with 16 GiB none would come.
+#[test]
+fn a_server_with_little_memory_writes_checkpoints_sooner() {
+    const FILES: usize = 20_000;
+    let Some(mounted) = Mounted::formatted("a_server_with_little_memory_writes_checkpoints_sooner", &[]) else {
+        return;
+    };
+    let mut limited = Command::new("prlimit");
+    limited.args(["--as=2147483648", "--", env!("CARGO_BIN_EXE_f2fs"), "mount", "-o", "commit=0,threads=2"]);
+    ok(limited.arg(&mounted.image).arg(&mounted.dir));
+    (0..FILES).for_each(|file| drop(File::create(mounted.path(&file.to_string())).unwrap()));
+    mounted.kill(Signal::KILL);
+    mounted.umount_dead();
+    mounted.mount(&[]);
+    let found = fs::read_dir(&mounted.dir).unwrap().count();
+    assert!(found > 1000, "{found} of {FILES} files are in a checkpoint");
+    mounted.judge();
+}
+
 /// `umount` of the system does not wait for the server, which writes the last checkpoint; the next opener does, and says
 /// so if it takes long.
 #[test]

@@ -64,7 +64,7 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     // that is written to would have its times changed once more.
     let clock = if options.cache == Cache::WriteBack { Time::now_coarse } else { Time::now };
     let volume = VolumeOptions::new().discard(discard);
-    let caches = sized(memory_limit().unwrap_or(u64::MAX), volume, &mut options);
+    let caches = sized(memory_limit(), volume, &mut options);
     let fs = open_to_mount(&image, access, caches, clock)?;
     // A signal from here on finds a mount that has to be taken away.
     listen();

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::{Output, Target, expect_distinct};
 use crate::args::bench::ReadArgs;
-use crate::commands::memory;
 use crate::error::CliError;
+use crate::memory_limit::memory;
 use crate::progress;
 use crate::size::human;
 
