@@ -74,6 +74,9 @@ pub(crate) struct Args {
     /// `alive`, and the next run tries it again: give it more.
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,
+    /// Try also those that survived all of their tests before: there are new tests.
+    #[arg(long)]
+    survivors: bool,
     /// Try all that were asked for, also those whose results are known.
     #[arg(long)]
     anew: bool,
@@ -127,7 +130,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let tried = asked.iter().filter(|&&index| !refused.contains(&(index + 1)));
             tried.for_each(|&index| results.forget(&faults[index]));
         }
-        let again = |outcome: Option<Outcome>| matches!(outcome, None | Some(Outcome::Alive));
+        let again = |outcome: Option<Outcome>| match outcome {
+            None | Some(Outcome::Alive) => true,
+            Some(Outcome::Missed | Outcome::Unreached) => args.survivors,
+            Some(Outcome::Caught | Outcome::Timeout | Outcome::Unviable) => false,
+        };
         let unknown: Vec<usize> = asked.iter().copied().filter(|&index| again(results.get(&faults[index]))).collect();
         println!(
             "{} of {of} faults, {} of them to be tried by {} tests; {:.0} s so far",
@@ -138,8 +145,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         );
         try_all(&sources, &unknown, &judges, args, start, &mut results)?;
     }
+    let accepted = Accepted::read(&root)?;
+    for name in accepted.unknown(faults.iter()) {
+        println!("{}: there is no such fault: {name}", accepted::FILE);
+    }
     let asked: Vec<_> = asked.iter().map(|&index| &faults[index]).collect();
-    report::print(&asked, &results, &Accepted::read(&root)?, start)
+    report::print(&asked, &results, &accepted, start)
 }
 
 /// Tries faults side by side, until the time is over.

@@ -68,6 +68,11 @@ impl Fault {
         &self.file
     }
 
+    /// The function that it is in, as its name says it.
+    pub(super) fn function(&self) -> Option<&str> {
+        self.what.rsplit_once(" in ").map(|(_, function)| function)
+    }
+
     /// The crate's directory below `crates`.
     pub(super) fn package(&self) -> &str {
         self.file.split('/').nth(1).unwrap_or_default()
@@ -106,6 +111,7 @@ mod tests {
         assert_eq!(all[0].name(), "crates/nat/src/size.rs:7: replace + with - in f");
         assert_eq!((all[0].package(), all[0].file()), ("nat", "crates/nat/src/size.rs"));
         assert_eq!(all[0].key(), "crates/nat/src/size.rs: replace + with - in f");
+        assert_eq!(all[0].function(), Some("f"));
         assert_eq!(all[1].key(), "crates/nat/src/size.rs: replace + with - in f #2");
         assert_eq!(all[2].key(), "crates/nat/src/size.rs: delete ! in g");
     }
