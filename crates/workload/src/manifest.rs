@@ -28,7 +28,7 @@ mod volume;
 
 pub use entry::{Content, ContentHasher, EntryKind, ManifestEntry, Unread};
 pub use host::{HostWalkError, walk_host, walk_host_limited, walk_host_with};
-pub use volume::{VolumeWalkError, walk_volume, walk_volume_with};
+pub use volume::{VolumeWalkError, visit_volume, walk_volume, walk_volume_with};
 
 use std::fmt;
 

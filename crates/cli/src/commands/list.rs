@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use f2fs::files::{Nid, path_from_bytes};
 use f2fs::{DirEntry, FileKind, FileSystem, InodeRef, ReadDir};
@@ -44,7 +44,6 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), CliError> {
 
 /// A directory on the way to the one that is listed.
 struct Level {
-    path: PathBuf,
     directory: InodeRef,
     /// Names of the directories in it that are still to be listed, the next one last.
     below: Vec<Vec<u8>>,
@@ -87,19 +86,25 @@ impl<W: Write> List<'_, W> {
         let top = self.fs.inode_at(path).about(path)?;
         // In a damaged volume a directory may contain itself.
         let mut known = HashSet::from([top.ino()]);
-        let mut levels = vec![self.level(path.to_path_buf(), top, &mut known, failures)?];
+        // One path for all levels: each with its own would take the square of the depth.
+        let mut path = path.to_path_buf();
+        let mut levels = vec![self.level(&path, top, &mut known, failures)?];
         while let Some(level) = levels.last_mut() {
             let Some(name) = level.below.pop() else {
                 levels.pop();
+                path.pop();
                 continue;
             };
-            let path = level.path.join(path_from_bytes(&name));
+            path.push(path_from_bytes(&name));
             match level.directory.lookup(&name).about(&path) {
                 Ok(directory) => {
-                    let next = self.level(path, directory, &mut known, failures)?;
+                    let next = self.level(&path, directory, &mut known, failures)?;
                     levels.push(next);
                 }
-                Err(error) => self.failed(error, failures)?,
+                Err(error) => {
+                    self.failed(error, failures)?;
+                    path.pop();
+                }
             }
         }
         Ok(())
@@ -108,13 +113,12 @@ impl<W: Write> List<'_, W> {
     /// Lists one directory, and notes the directories in it.
     fn level(
         &mut self,
-        path: PathBuf,
+        path: &Path,
         directory: InodeRef,
         known: &mut HashSet<Nid>,
         failures: &mut Failures,
     ) -> Result<Level, CliError> {
-        let mut level = Level { path, directory, below: Vec::new() };
-        let path = &level.path;
+        let mut level = Level { directory, below: Vec::new() };
         let mut entries = match level.directory.open_dir().about(path) {
             Ok(entries) => self.readable(entries.into_iter(), path, failures)?,
             Err(error) => {

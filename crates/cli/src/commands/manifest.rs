@@ -1,38 +1,45 @@
 //! `f2fs manifest`.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-use f2fs_workload::manifest::{walk_host_limited, walk_volume_with};
+use f2fs_workload::manifest::{Content, ManifestEntry, visit_volume, walk_host_limited};
+use indicatif::ProgressBar;
 
-use crate::error::{CliError, Context, Failures, say};
+use crate::error::{CliError, Failures, say};
 use crate::image::{Access, open_to_list};
 use crate::progress;
 use crate::size::human;
 
 pub(crate) fn run(image: &Path, access: Access, host: bool, max_hash: u64) -> Result<(), CliError> {
     let mut failures = Failures::default();
-    let manifest = if host {
-        walk_host_limited(image, max_hash).map_err(CliError::new)?
+    let stdout = std::io::stdout().lock();
+    let is_seen = stdout.is_terminal();
+    let mut out = std::io::BufWriter::new(stdout);
+    let mut unhashed = 0_u64;
+    let mut print = |entry: &ManifestEntry| {
+        unhashed += u64::from(entry.content == Content::Unhashed);
+        writeln!(out, "{entry}")
+    };
+    if host {
+        let manifest = walk_host_limited(image, max_hash).map_err(CliError::new)?;
+        manifest.entries().iter().try_for_each(print)?;
     } else {
         let fs = open_to_list(image, access)?;
-        let bar = progress::bar("reading", Some(fs.statfs().valid_inodes));
-        let manifest = walk_volume_with(
-            &fs,
-            max_hash,
-            |done| bar.set_position(done),
-            |error| bar.suspend(|| failures.note(Err(CliError::at(image, &error)))).map_err(|_| error),
-        )
-        .about(image);
+        // Lines on a terminal show the progress themselves.
+        let bar =
+            if is_seen { ProgressBar::hidden() } else { progress::bar("reading", Some(fs.statfs().valid_inodes)) };
+        let each = |entry: ManifestEntry| {
+            bar.inc(1);
+            Ok(print(&entry)?)
+        };
+        let failed = |error| bar.suspend(|| failures.note(Err(CliError::at(image, &error))));
+        let done = visit_volume(&fs, max_hash, each, failed);
         bar.finish_and_clear();
-        manifest?
-    };
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    for entry in manifest.entries() {
-        writeln!(out, "{entry}")?;
+        done?;
     }
     out.flush()?;
-    match manifest.unhashed() {
+    match unhashed {
         0 => {}
         1 => say(format_args!("1 file of more than {} was not hashed (--max-hash)", human(max_hash))),
         more => say(format_args!("{more} files of more than {} were not hashed (--max-hash)", human(max_hash))),

@@ -1,6 +1,6 @@
 //! The manifest of a volume as this library shows it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use f2fs_files::{FileKind, FileSystem, FsError, InodeRef, Metadata, Nid};
 
@@ -22,7 +22,7 @@ pub struct VolumeWalkError {
 
 /// Walks a whole volume. Every byte of every regular file is read, unless it needs a key or a decompressor, which the
 /// entry says; one file with several names is read once. `progress` is called with the number of entries read so far,
-/// after each.
+/// after each. All of them are in memory: [`visit_volume`] shows them one by one.
 ///
 /// # Errors
 ///
@@ -43,10 +43,8 @@ pub fn walk_volume(fs: &FileSystem, progress: impl FnMut(u64)) -> Result<Manifes
     walk_volume_with(fs, u64::MAX, progress, Err)
 }
 
-/// As [`walk_volume`], but a file of more than `max_hash` bytes, holes included, is [`Content::Unhashed`]: a digest
-/// takes its time for each byte of a hole as well, though holes are not read. `failure` is called with each path that
-/// could not be read, and says whether to go on. Such a path is [`Unread::Damaged`], or left out if not even its
-/// attributes could be read; a directory may lack entries.
+/// As [`walk_volume`], but a file of more than `max_hash` bytes, holes included, is [`Content::Unhashed`], and paths that
+/// could not be read go to `failure`, as in [`visit_volume`].
 ///
 /// # Errors
 ///
@@ -54,102 +52,168 @@ pub fn walk_volume(fs: &FileSystem, progress: impl FnMut(u64)) -> Result<Manifes
 pub fn walk_volume_with(
     fs: &FileSystem,
     max_hash: u64,
-    progress: impl FnMut(u64),
-    mut failure: impl FnMut(VolumeWalkError) -> Result<(), VolumeWalkError>,
+    mut progress: impl FnMut(u64),
+    failure: impl FnMut(VolumeWalkError) -> Result<(), VolumeWalkError>,
 ) -> Result<Manifest, VolumeWalkError> {
-    let buffer = vec![0; 1 << 20];
-    let mut walk = Walk { max_hash, entries: Vec::new(), known: HashMap::new(), buffer, progress };
+    let mut entries = Vec::new();
+    let each = |entry| {
+        entries.push(entry);
+        progress(entries.len() as u64);
+        Ok(())
+    };
+    visit_volume(fs, max_hash, each, failure)?;
+    Ok(Manifest::new(entries))
+}
+
+/// Walks a whole volume, and calls `each` with each entry in the order of a manifest, bytewise by path. What is kept
+/// meanwhile are the names of the directories on the way to the entry, not the tree.
+///
+/// A file of more than `max_hash` bytes, holes included, is [`Content::Unhashed`]: a digest takes its time for each byte of
+/// a hole as well, though holes are not read. `failure` is called with each path that could not be read, and says whether
+/// to go on. Such a path is [`Unread::Damaged`], or left out if not even its attributes could be read; a directory may
+/// lack entries.
+///
+/// # Errors
+///
+/// What `each` or `failure` returned.
+pub fn visit_volume<E>(
+    fs: &FileSystem,
+    max_hash: u64,
+    each: impl FnMut(ManifestEntry) -> Result<(), E>,
+    failure: impl FnMut(VolumeWalkError) -> Result<(), E>,
+) -> Result<(), E> {
+    let reader = Reader { max_hash, known: HashMap::new(), buffer: vec![0; 1 << 20] };
+    let mut walk = Walk { reader, path: b"/".to_vec(), directories: HashSet::new(), each, failure };
     let root = match fs.root() {
         Ok(root) => root,
-        Err(error) => {
-            failure(failed("stat", b"/", error))?;
-            return Ok(Manifest::new(walk.entries));
-        }
+        Err(error) => return (walk.failure)(failed("stat", b"/", error)),
     };
-    let mut directories = HashSet::from([root.ino()]);
-    if let Err(error) = walk.visit(b"/", &root, &mut failure) {
-        failure(error)?;
-    }
+    walk.directories.insert(root.ino());
+    walk.show(&root)?;
     // Depth first by a stack of our own: a volume's depth is not ours to trust. What lies below a directory is found
     // from there, so that the way to it is not walked again for each entry.
-    let mut levels = vec![Level { path: b"/".to_vec(), below: Vec::new(), directory: root }];
-    walk.list(&mut levels[0], &mut directories, &mut failure)?;
+    let mut levels = vec![walk.enter(root)?];
     while let Some(level) = levels.last_mut() {
-        let Some(name) = level.below.pop() else {
+        let Some(Step { key, into }) = level.steps.pop_first() else {
+            walk.path.truncate(level.parent);
             levels.pop();
             continue;
         };
-        let path = crate::join(&level.path, &name);
-        match level.directory.lookup(&name) {
-            Ok(directory) => {
-                let mut next = Level { path, below: Vec::new(), directory };
-                walk.list(&mut next, &mut directories, &mut failure)?;
-                levels.push(next);
-            }
-            Err(error) => failure(failed("read the directory", &path, error))?,
+        let here = walk.path.len();
+        if here > 1 {
+            walk.path.push(b'/');
         }
+        // The key of a directory's content ends with a slash.
+        let name = &key[..key.len() - usize::from(into)];
+        walk.path.extend_from_slice(name);
+        match level.directory.lookup(name) {
+            Ok(directory) if into => {
+                let below = walk.enter(directory)?;
+                levels.push(Level { parent: here, ..below });
+                continue;
+            }
+            Ok(inode) => {
+                if walk.show(&inode)? {
+                    level.steps.insert(Step { key: [name, b"/"].concat(), into: true });
+                }
+            }
+            Err(error) => (walk.failure)(failed(if into { "read the directory" } else { "stat" }, &walk.path, error))?,
+        }
+        walk.path.truncate(here);
     }
-    Ok(Manifest::new(walk.entries))
+    Ok(())
+}
+
+/// What is to be done in a directory: to show what a name means, or to go into the directory of that name. Done in the
+/// order of their keys, they show all paths in theirs: those in `a` come behind `a-b`, as `/` comes behind `-`.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Step {
+    key: Vec<u8>,
+    into: bool,
 }
 
 /// A directory on the way to the one that is read.
 struct Level {
-    path: Vec<u8>,
     directory: InodeRef,
-    /// Names of the directories in it that are still to be read.
-    below: Vec<Vec<u8>>,
+    /// How long the path of the directory that it is in is.
+    parent: usize,
+    steps: BTreeSet<Step>,
 }
 
-struct Walk<F> {
+struct Walk<F, G> {
+    reader: Reader,
+    /// Where the walk is.
+    path: Vec<u8>,
+    directories: HashSet<Nid>,
+    each: F,
+    failure: G,
+}
+
+impl<E, F: FnMut(ManifestEntry) -> Result<(), E>, G: FnMut(VolumeWalkError) -> Result<(), E>> Walk<F, G> {
+    /// Notes the names in a directory, whose path this is.
+    fn enter(&mut self, directory: InodeRef) -> Result<Level, E> {
+        let unreadable = |path: &[u8], source| failed("read the directory", path, source);
+        let mut level = Level { directory, parent: 0, steps: BTreeSet::new() };
+        let entries = match level.directory.open_dir() {
+            Ok(opened) => opened.into_iter(),
+            Err(error) => {
+                (self.failure)(unreadable(&self.path, error))?;
+                return Ok(level);
+            }
+        };
+        for entry in entries {
+            match entry {
+                Ok(entry) => drop(level.steps.insert(Step { key: entry.name, into: false })),
+                Err(error) => (self.failure)(unreadable(&self.path, error))?,
+            }
+        }
+        Ok(level)
+    }
+
+    /// Tells of what the path means, and says whether it is a directory to go into.
+    fn show(&mut self, inode: &InodeRef) -> Result<bool, E> {
+        let is_directory = inode.kind() == FileKind::Directory;
+        if is_directory && self.path == b"/lost+found" && is_empty(inode) {
+            return Ok(false);
+        }
+        let Some(entry) = self.reader.entry(&self.path, inode, &mut self.failure)? else { return Ok(false) };
+        (self.each)(entry)?;
+        if is_directory && self.path != b"/" && !self.directories.insert(inode.ino()) {
+            (self.failure)(failed("walk", &self.path, crate::second_name()))?;
+            return Ok(false);
+        }
+        Ok(is_directory)
+    }
+}
+
+/// Whether a directory has no entry that can be read.
+fn is_empty(directory: &InodeRef) -> bool {
+    directory.open_dir().is_ok_and(|opened| !opened.entries().any(|entry| entry.is_ok()))
+}
+
+/// Reads what a manifest says about inodes.
+struct Reader {
     max_hash: u64,
-    entries: Vec<ManifestEntry>,
     /// Content of files with several names, by inode number.
     known: HashMap<u32, Content>,
     buffer: Vec<u8>,
-    progress: F,
 }
 
-impl<F: FnMut(u64)> Walk<F> {
-    /// Adds what a directory holds, and notes the directories in it.
-    fn list(
-        &mut self,
-        level: &mut Level,
-        directories: &mut HashSet<Nid>,
-        failure: &mut impl FnMut(VolumeWalkError) -> Result<(), VolumeWalkError>,
-    ) -> Result<(), VolumeWalkError> {
-        let unreadable = |path: &[u8], source| failed("read the directory", path, source);
-        let directory = match level.directory.open_dir() {
-            Ok(directory) => directory,
-            Err(error) => return failure(unreadable(&level.path, error)),
-        };
-        for child in directory.entries() {
-            let name = match child {
-                Ok(child) => child.name,
-                Err(error) => {
-                    failure(unreadable(&level.path, error))?;
-                    continue;
-                }
-            };
-            let path = crate::join(&level.path, &name);
-            let found = level.directory.lookup(&name).map_err(|source| failed("stat", &path, source));
-            match found.and_then(|inode| self.visit(&path, &inode, failure).map(|()| inode)) {
-                Ok(inode) if inode.kind() != FileKind::Directory => {}
-                Ok(inode) if directories.insert(inode.ino()) => level.below.push(name),
-                Ok(_) => failure(failed("walk", &path, crate::second_name()))?,
-                Err(error) => failure(error)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the entry of an inode. The error is that its attributes could not be read; others go to `failure`.
-    fn visit(
+impl Reader {
+    /// The entry of an inode; none if its attributes could not be read. What fails goes to `failure`.
+    fn entry<E>(
         &mut self,
         path: &[u8],
         inode: &InodeRef,
-        failure: &mut impl FnMut(VolumeWalkError) -> Result<(), VolumeWalkError>,
-    ) -> Result<(), VolumeWalkError> {
-        let stat = inode.metadata().map_err(|source| failed("stat", path, source))?;
+        failure: &mut impl FnMut(VolumeWalkError) -> Result<(), E>,
+    ) -> Result<Option<ManifestEntry>, E> {
+        let stat = match inode.metadata() {
+            Ok(stat) => stat,
+            Err(source) => {
+                failure(failed("stat", path, source))?;
+                return Ok(None);
+            }
+        };
         let content = match self.content(path, inode, &stat) {
             Ok(content) => content,
             Err(error) => {
@@ -164,7 +228,7 @@ impl<F: FnMut(u64)> Walk<F> {
                 (Content::Unread(Unread::Damaged), Vec::new())
             }
         };
-        self.entries.push(ManifestEntry {
+        Ok(Some(ManifestEntry {
             path: path.to_vec(),
             kind: kind(stat.kind),
             mode: stat.permissions,
@@ -174,9 +238,7 @@ impl<F: FnMut(u64)> Walk<F> {
             nlink: stat.links.into(),
             content,
             xattrs,
-        });
-        (self.progress)(self.entries.len() as u64);
-        Ok(())
+        }))
     }
 
     fn content(&mut self, path: &[u8], inode: &InodeRef, stat: &Metadata) -> Result<Content, VolumeWalkError> {
