@@ -1,10 +1,12 @@
 //! A file system: a volume with a namespace on top.
 
+use std::ops::Range;
+
 use f2fs_device::BlockDevice;
-use f2fs_format::{BLOCK_BYTES, SegmentNo};
+use f2fs_format::{BLOCK_BYTES, BLOCKS_PER_SEGMENT, SegmentNo};
 use f2fs_sync::{Arc, CachePadded, PerCore, PlainArc, protocol_value};
 use f2fs_volume::{
-    CheckpointReport, CleanReport, FoundJournal, JournalMode, JournalTrouble, Reason, Volume, VolumeStat,
+    CheckpointReport, CleanReport, FoundJournal, JournalMode, JournalTrouble, Reason, Trim, Volume, VolumeStat,
 };
 
 use crate::FsError;
@@ -16,6 +18,8 @@ use crate::namespace::Namespace;
 use crate::options::Options;
 use crate::recovery::{RecoveryReport, RollForward};
 use crate::xattr::Attributes;
+
+const SEGMENT_BYTES: u64 = BLOCKS_PER_SEGMENT as u64 * BLOCK_BYTES;
 
 /// An open file system. Cheap to clone; all clones are the same file system. `Send + Sync`: use it from any number of
 /// threads.
@@ -180,15 +184,35 @@ impl FileSystem {
     ///
     /// # Errors
     /// [`FsError::Volume`], also for a device that cannot discard.
-    pub fn trim(&self, mut step: impl FnMut(u32, u32)) -> Result<u64, FsError> {
+    pub fn trim(&self, step: impl FnMut(u32, u32)) -> Result<u64, FsError> {
+        self.trim_within(0..u64::MAX, 0, step)
+    }
+
+    /// As [`trim`](Self::trim), but gives back only what lies in these bytes of the volume, from the beginning of its
+    /// first device on, and no run of free segments that has less than `least` bytes in them. Segments that lie in them
+    /// in part stay.
+    ///
+    /// # Errors
+    /// As [`trim`](Self::trim); [`FsError::Invalid`] if the bytes begin behind the volume's end, or are less than a
+    /// block.
+    pub fn trim_within(&self, bytes: Range<u64>, least: u64, mut step: impl FnMut(u32, u32)) -> Result<u64, FsError> {
+        let geometry = self.core.volume.geometry();
+        let end = bytes.end.min(geometry.block_count.saturating_mul(BLOCK_BYTES));
+        if end.saturating_sub(bytes.start) < BLOCK_BYTES {
+            return Err(FsError::Invalid("a range to give back lies in the volume and has a block at least"));
+        }
         self.checkpoint()?;
-        let all = self.core.volume.geometry().main_segments;
-        let (mut next, mut blocks) = (Some(SegmentNo(0)), 0);
+        let main = u64::from(geometry.main_blkaddr.0) * BLOCK_BYTES;
+        let segment = |at: u64| SegmentNo(at.min(geometry.main_segments.into()) as u32);
+        let from = segment(bytes.start.saturating_sub(main).div_ceil(SEGMENT_BYTES));
+        let until = segment(end.saturating_sub(main) / SEGMENT_BYTES);
+        let least = least.div_ceil(BLOCK_BYTES);
+        let (mut next, mut blocks) = ((from < until).then_some(from), 0);
         while let Some(from) = next {
-            let done = self.core.volume.trim(from)?;
+            let done = self.core.volume.trim(Trim { from, until, least })?;
             blocks += done.blocks;
             next = done.next;
-            step(next.map_or(all, |next| next.0), all);
+            step(next.unwrap_or(until).0, geometry.main_segments);
         }
         Ok(blocks)
     }

@@ -2,6 +2,7 @@
 //! that is asked for.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -80,6 +81,35 @@ fn what_a_killed_program_wrote_is_given_back() {
     let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
     assert_kept(&fs);
     assert_eq!(fs.trim(|_, _| {}).unwrap_err().raw_os_error(), 30, "EROFS");
+}
+
+/// Segments that lie in the range as a whole, and no short runs of them.
+#[test]
+fn a_part_of_the_volume_can_be_given_back() {
+    const SEGMENT: u64 = 2 << 20;
+    let device = killed();
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let geometry = fs.volume().geometry();
+    let main = u64::from(geometry.main_blkaddr.0) * 4096;
+    let all = u64::from(geometry.main_segments) * SEGMENT;
+    let trim = |range: Range<u64>, least| fs.trim_within(range, least, |_, _| {});
+    let free = || u64::from(fs.statfs().free_segments) * 512;
+    // A block less at each side of eleven segments at the end, where nothing is.
+    let end = main + all;
+    assert_eq!(trim(end - 11 * SEGMENT + 4096..end - 4096, 0).unwrap(), 9 * 512);
+    assert_eq!(trim(end - 11 * SEGMENT..u64::MAX, 11 * SEGMENT).unwrap(), 11 * 512);
+    assert_eq!(trim(end - 11 * SEGMENT..u64::MAX, 11 * SEGMENT + 1).unwrap(), 0);
+    assert_eq!(trim(0..main + 1, 0).unwrap(), 0);
+    assert_eq!(trim(main..main + SEGMENT - 1, 0).unwrap(), 0);
+    // Both halves together are all.
+    let half = main + all / 2 / SEGMENT * SEGMENT;
+    assert_eq!(trim(0..half, 0).unwrap() + trim(half..end, 0).unwrap(), free());
+    for range in [geometry.block_count * 4096..u64::MAX, 0..4095, u64::MAX..u64::MAX, 5 * SEGMENT..SEGMENT] {
+        assert_eq!(trim(range, 0).unwrap_err().raw_os_error(), 22, "EINVAL");
+    }
+    assert_kept(&fs);
+    fs.close().unwrap();
+    assert_clean(&device);
 }
 
 /// Nobody takes a segment while it is given back.

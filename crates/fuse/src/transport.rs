@@ -9,6 +9,7 @@
 //! and the kernel forgets none that is open.
 
 mod answers;
+mod controls;
 mod listing;
 
 use std::cell::RefCell;
@@ -21,9 +22,10 @@ use std::time::SystemTime;
 use f2fs_device::AlignedBuf;
 use f2fs_files::{AllocateFlags, FileKind, RenameMode, SetMode};
 use fuser::{
-    BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
-    Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig,
+    LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
+    WriteFlags,
 };
 use rustix::fs::OFlags;
 
@@ -359,6 +361,20 @@ impl Filesystem for Transport {
         // Flags that the library does not know are refused by it.
         let flags = AllocateFlags::from_bits(mode.cast_unsigned());
         self.empty(reply, |volume| volume.allocate(caller(request), ino.0, offset, length, flags));
+    }
+
+    fn ioctl(
+        &self,
+        request: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _flags: IoctlFlags,
+        command: u32,
+        data: &[u8],
+        _room: u32,
+        reply: ReplyIoctl,
+    ) {
+        self.control(caller(request), command, data, reply);
     }
 
     fn lseek(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {

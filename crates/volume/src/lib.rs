@@ -152,7 +152,7 @@ pub use stat::VolumeStat;
 pub use stop_cause::StopCause;
 pub use sync::{NameClosure, Syncs};
 pub use synced::{MustCheckpoint, Synced};
-pub use trim::TrimStep;
+pub use trim::{Trim, TrimStep};
 pub use volume::Volume;
 pub use write_stat::WriteStat;
 

@@ -9,7 +9,7 @@
 //! short, and operations run between two of them.
 
 use f2fs_device::Request;
-use f2fs_format::SegmentNo;
+use f2fs_format::{BLOCKS_PER_SEGMENT, SegmentNo};
 
 use crate::{Op, Volume, VolumeError};
 
@@ -26,27 +26,47 @@ pub struct TrimStep {
     pub next: Option<SegmentNo>,
 }
 
+/// What [`Volume::trim`] gives back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trim {
+    /// The first segment that is looked at.
+    pub from: SegmentNo,
+    /// The first one behind those.
+    pub until: SegmentNo,
+    /// Free segments that lie together and are fewer blocks than this stay.
+    pub least: u64,
+}
+
 impl Volume {
-    /// Discards free segments from a number on, 1 GiB at most, and waits for the device. Nothing else happens on the
+    /// Discards free segments, from those of 1 GiB at most, and waits for the device. Nothing else happens on the
     /// volume meanwhile. Segments that were emptied since the last checkpoint are left out, and so is a volume on zones,
     /// whose zones are begun anew when they are empty.
     ///
     /// # Errors
     /// [`VolumeError::Device`] if the device cannot discard, or fails to; nothing is lost then.
     /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`].
-    pub fn trim(&self, from: SegmentNo) -> Result<TrimStep, VolumeError> {
+    pub fn trim(&self, what: Trim) -> Result<TrimStep, VolumeError> {
         self.checkpoints().with_gate_closed(
             |_: &Op<'_>| Ok(()),
             |_, _| {
                 if self.zoning.is_zoned() {
                     return Ok(TrimStep { blocks: 0, next: None });
                 }
-                let (runs, next) = self.segments.manager()?.free_runs(from, STEP);
-                let discard = |run: &f2fs_segment::Run| Request::discard(u64::from(run.addr.0), run.len.into());
-                for completion in self.device.execute_all(runs.iter().map(discard).collect())? {
+                let (runs, next) = self.segments.manager()?.free_runs(what.from, STEP);
+                let end =
+                    u64::from(self.geometry.main_blkaddr.0) + u64::from(what.until.0) * u64::from(BLOCKS_PER_SEGMENT);
+                let within = |run: &f2fs_segment::Run| {
+                    let first = u64::from(run.addr.0);
+                    (first, end.saturating_sub(first).min(run.len.into()))
+                };
+                let runs = runs.iter().map(within).filter(|(_, blocks)| *blocks >= what.least.max(1));
+                let runs: Vec<(u64, u64)> = runs.collect();
+                let discards = runs.iter().map(|&(first, blocks)| Request::discard(first, blocks));
+                for completion in self.device.execute_all(discards.collect())? {
                     completion.result?;
                 }
-                Ok(TrimStep { blocks: runs.iter().map(|run| u64::from(run.len)).sum(), next })
+                let next = next.filter(|next| *next < what.until);
+                Ok(TrimStep { blocks: runs.iter().map(|(_, blocks)| blocks).sum(), next })
             },
         )
     }

@@ -88,7 +88,7 @@ mod tests {
     use f2fs_format::feature::Features;
     use f2fs_sync::PlainArc;
     use f2fs_volume::format::{FormatOptions, format};
-    use f2fs_volume::{Allocation, CostModel, VictimPolicy, VolumeOptions};
+    use f2fs_volume::{Allocation, CostModel, Trim, VictimPolicy, VolumeOptions};
 
     use crate::{FileSystem, FsError, Options};
 
@@ -229,9 +229,10 @@ mod tests {
         fs.checkpoint().unwrap();
         fs.remove_file("/kept").unwrap();
         assert!(fs.statfs().prefree_segments > 0);
+        let until = SegmentNo(fs.core.volume.geometry().main_segments);
         let (mut next, mut blocks) = (Some(SegmentNo(0)), 0);
         while let Some(from) = next {
-            let step = fs.core.volume.trim(from).unwrap();
+            let step = fs.core.volume.trim(Trim { from, until, least: 0 }).unwrap();
             (next, blocks) = (step.next, blocks + step.blocks);
         }
         assert_eq!(blocks, u64::from(fs.statfs().free_segments) * 512);
