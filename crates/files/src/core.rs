@@ -38,6 +38,9 @@ use crate::path_cache::PathCache;
 use crate::requests::Requests;
 use crate::{FsError, Time};
 
+/// Inodes that are read together.
+const BATCH: usize = 128;
+
 mod clean;
 mod refill;
 pub(crate) mod write_back;
@@ -115,6 +118,15 @@ impl Core {
     /// The inode object of a number. The caller makes sure that the inode cannot be freed meanwhile.
     pub(crate) fn inode(&self, ino: Nid) -> Result<Arc<Inode>, FsError> {
         self.inodes.get(ino, || Inode::load(&self.volume, ino, &self.directories))
+    }
+
+    /// Reads inodes that are about to be asked for. Between two batches operations that need the volume for themselves
+    /// have their turn.
+    pub(crate) fn read_ahead(&self, inos: &[Nid]) {
+        for batch in inos.chunks(BATCH) {
+            let _gate = self.volume.begin_read();
+            self.volume.nodes().prefetch(batch);
+        }
     }
 
     /// The file's data in memory. A change of the size asks for this first, so that the copy in it is right.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use f2fs_device::BlockDevice;
-use f2fs_format::{BLOCK_BYTES, BLOCKS_PER_SEGMENT, SegmentNo};
+use f2fs_format::{BLOCK_BYTES, BLOCKS_PER_SEGMENT, Nid, SegmentNo};
 use f2fs_sync::{Arc, CachePadded, PerCore, PlainArc, protocol_value};
 use f2fs_volume::{
     CheckpointReport, CleanReport, FoundJournal, JournalMode, JournalTrouble, Reason, Trim, Volume, VolumeStat,
@@ -157,6 +157,30 @@ impl FileSystem {
         self.core.inodes.drop_unused();
         self.core.volume.nodes().drop_unused();
         f2fs_frames::give_back_freed();
+    }
+
+    /// Reads inodes that are not in memory, many at once: for a caller that is about to ask for each of them, as one that
+    /// lists a directory with sizes and times does. Read one after the other, each is waited for. They are in the
+    /// cache of nodes afterwards ([`VolumeOptions::node_cache`](f2fs_volume::VolumeOptions::node_cache)), so ask for some
+    /// hundred at a time. It is a hint: what cannot be read is told to who asks for it.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+    /// # f2fs_volume::format::format(&*device, &Default::default())?;
+    /// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
+    /// # fs.create_file("/one", 0o644)?;
+    /// let directory = fs.root()?;
+    /// let listed = directory.open_dir()?.read(0, 200)?;
+    /// fs.read_inodes_ahead(&listed.iter().map(|entry| entry.ino).collect::<Vec<_>>());
+    /// for entry in listed {
+    ///     println!("{}", directory.lookup(&entry.name)?.metadata()?.size);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_inodes_ahead(&self, inos: &[Nid]) {
+        self.core.read_ahead(inos);
     }
 
     /// Counts and sizes.

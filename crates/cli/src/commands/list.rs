@@ -14,6 +14,9 @@ use crate::error::{CliError, Context, Failures};
 use crate::image::open_to_list;
 use crate::size::short;
 
+/// Inodes that are read together.
+const AHEAD: usize = 256;
+
 pub(crate) fn run(args: &ListArgs) -> Result<(), CliError> {
     let fs = open_to_list(&args.image, args.view.into())?;
     let out = std::io::BufWriter::new(std::io::stdout().lock());
@@ -135,7 +138,12 @@ impl<W: Write> List<'_, W> {
                 self.entry(&path, name.as_bytes(), || attributes(&level.directory, name.as_bytes(), &path))?;
             }
         }
-        for found in entries {
+        let looks = self.args.long || self.args.json;
+        for (place, found) in entries.iter().enumerate() {
+            if looks && place % AHEAD == 0 {
+                let next = entries[place..].iter().take(AHEAD).map(|entry| entry.ino);
+                self.fs.read_inodes_ahead(&next.collect::<Vec<_>>());
+            }
             let path = path.join(path_from_bytes(&found.name));
             let whole = self.args.json || self.args.zero && self.args.recursive;
             let name = if whole { bytes(&path) } else { &found.name };
@@ -148,7 +156,7 @@ impl<W: Write> List<'_, W> {
                     self.out.flush()?;
                     return Err(CliError::at(&path, format_args!("directory {} has a second name", found.ino)));
                 }
-                level.below.push(found.name);
+                level.below.push(found.name.clone());
             }
         }
         level.below.reverse();

@@ -65,8 +65,11 @@ impl Emptied {
                 }
                 continue;
             }
-            let _gate = core.volume.begin_read();
-            let listed = self.inode.directory()?.list(&core.volume, self.position, PAGE)?;
+            let listed = {
+                let _gate = core.volume.begin_read();
+                self.inode.directory()?.list(&core.volume, self.position, PAGE)?
+            };
+            core.read_ahead(&listed.entries.iter().map(|entry| entry.ino).collect::<Vec<_>>());
             if listed.entries.is_empty() {
                 let Some(bad) = listed.bad else { return Ok(None) };
                 self.position = bad.next;

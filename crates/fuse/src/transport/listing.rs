@@ -51,6 +51,7 @@ impl Transport {
                 let entries = in_reach(volume.list(ino.0, from), empty)?;
                 let Some(last) = entries.last() else { return Ok(()) };
                 from = last.next;
+                volume.fs().read_inodes_ahead(&entries.iter().map(|entry| entry.ino).collect::<Vec<_>>());
                 for entry in entries {
                     let number = volume.entry_number(&entry);
                     let kind = file_type(entry.kind.unwrap_or(FileKind::Regular));

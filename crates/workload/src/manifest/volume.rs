@@ -8,6 +8,9 @@ use crate::shell::Quoted;
 
 use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry, Unread};
 
+/// Inodes that are read together.
+const AHEAD: usize = 256;
+
 /// A path that could not be read while a volume was walked.
 #[derive(Debug, thiserror::Error)]
 #[error("{action} {path}: {source}")]
@@ -94,7 +97,13 @@ pub fn visit_volume<E>(
     // from there, so that the way to it is not walked again for each entry.
     let mut levels = vec![walk.enter(root)?];
     while let Some(level) = levels.last_mut() {
-        let Some(Step { key, into }) = level.steps.pop_first() else {
+        if level.read == 0 {
+            let next = level.steps.iter().take(AHEAD).map(|step| step.ino);
+            fs.read_inodes_ahead(&next.collect::<Vec<_>>());
+            level.read = AHEAD;
+        }
+        level.read -= 1;
+        let Some(Step { key, into, .. }) = level.steps.pop_first() else {
             walk.path.truncate(level.parent);
             levels.pop();
             continue;
@@ -114,7 +123,7 @@ pub fn visit_volume<E>(
             }
             Ok(inode) => {
                 if walk.show(&inode)? {
-                    level.steps.insert(Step { key: [name, b"/"].concat(), into: true });
+                    level.steps.insert(Step { key: [name, b"/"].concat(), into: true, ino: inode.ino() });
                 }
             }
             Err(error) => (walk.failure)(failed(if into { "read the directory" } else { "stat" }, &walk.path, error))?,
@@ -130,6 +139,7 @@ pub fn visit_volume<E>(
 struct Step {
     key: Vec<u8>,
     into: bool,
+    ino: Nid,
 }
 
 /// A directory on the way to the one that is read.
@@ -138,6 +148,8 @@ struct Level {
     /// How long the path of the directory that it is in is.
     parent: usize,
     steps: BTreeSet<Step>,
+    /// So many of the next steps have their inodes in memory.
+    read: usize,
 }
 
 struct Walk<F, G> {
@@ -153,7 +165,7 @@ impl<E, F: FnMut(ManifestEntry) -> Result<(), E>, G: FnMut(VolumeWalkError) -> R
     /// Notes the names in a directory, whose path this is.
     fn enter(&mut self, directory: InodeRef) -> Result<Level, E> {
         let unreadable = |path: &[u8], source| failed("read the directory", path, source);
-        let mut level = Level { directory, parent: 0, steps: BTreeSet::new() };
+        let mut level = Level { directory, parent: 0, steps: BTreeSet::new(), read: 0 };
         let entries = match level.directory.open_dir() {
             Ok(opened) => opened.into_iter(),
             Err(error) => {
@@ -163,7 +175,7 @@ impl<E, F: FnMut(ManifestEntry) -> Result<(), E>, G: FnMut(VolumeWalkError) -> R
         };
         for entry in entries {
             match entry {
-                Ok(entry) => drop(level.steps.insert(Step { key: entry.name, into: false })),
+                Ok(entry) => drop(level.steps.insert(Step { key: entry.name, into: false, ino: entry.ino })),
                 Err(error) => (self.failure)(unreadable(&self.path, error))?,
             }
         }
