@@ -126,6 +126,9 @@ fn holes_attributes_and_reservations() {
     assert!(reserved.metadata().unwrap().blocks() >= 2048);
     rustix::fs::setxattr(&path, "user.note", b"text", XattrFlags::CREATE).unwrap();
     assert_eq!(rustix::fs::setxattr(&path, "user.note", b"x", XattrFlags::CREATE), Err(Errno::EXIST));
+    let both = XattrFlags::CREATE | XattrFlags::REPLACE;
+    assert_eq!(rustix::fs::setxattr(&path, "user.note", b"x", both), Err(Errno::EXIST));
+    assert_eq!(rustix::fs::setxattr(&path, "user.none", b"x", both), Err(Errno::NODATA));
     let mut value = [0; 16];
     assert_eq!(rustix::fs::getxattr(&path, "user.note", &mut value).unwrap(), 4);
     assert_eq!(rustix::fs::getxattr(&path, "user.none", &mut value), Err(Errno::NODATA));

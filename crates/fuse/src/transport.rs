@@ -331,6 +331,11 @@ impl Filesystem for Transport {
             0 => SetMode::Any,
             1 => SetMode::Create,
             2 => SetMode::Replace,
+            // Both at once can only fail; the library is asked how.
+            3 => match self.run(|volume| volume.xattr(ino.0, name.as_bytes())) {
+                Ok(_) => return reply.error(Errno::EEXIST),
+                Err(error) => return reply.error(error),
+            },
             _ => return reply.error(Errno::EINVAL),
         };
         self.empty(reply, |volume| volume.set_xattr(caller(request), ino.0, name.as_bytes(), value, mode));
