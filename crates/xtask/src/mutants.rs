@@ -74,7 +74,7 @@ pub(crate) struct Args {
     /// `alive`, and the next run tries it again: give it more.
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,
-    /// Try also those that survived all of their tests before: there are new tests.
+    /// Try also those that survived all of their tests before, as there are new ones; but none that is accepted.
     #[arg(long)]
     survivors: bool,
     /// Try all that were asked for, also those whose results are known.
@@ -101,6 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let sources = Sources::read(&root, &CRATES)?;
     let faults = sources.faults();
     let mut results = Results::open(&home.join("results"), &root, faults)?;
+    let accepted = Accepted::read(&root)?;
     let is_asked = |index: usize| {
         let fault = &faults[index];
         (packages.is_empty() || packages.contains(&fault.package()))
@@ -130,12 +131,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let tried = asked.iter().filter(|&&index| !refused.contains(&(index + 1)));
             tried.for_each(|&index| results.forget(&faults[index]));
         }
-        let again = |outcome: Option<Outcome>| match outcome {
-            None | Some(Outcome::Alive) => true,
-            Some(Outcome::Missed | Outcome::Unreached) => args.survivors,
+        let again = |index: &usize| match results.get(&faults[*index]) {
+            None => true,
+            Some(Outcome::Alive) => !args.survivors || accepted.reason(&faults[*index]).is_none(),
+            Some(Outcome::Missed | Outcome::Unreached) => args.survivors && accepted.reason(&faults[*index]).is_none(),
             Some(Outcome::Caught | Outcome::Timeout | Outcome::Unviable) => false,
         };
-        let unknown: Vec<usize> = asked.iter().copied().filter(|&index| again(results.get(&faults[index]))).collect();
+        let unknown: Vec<usize> = asked.iter().copied().filter(again).collect();
         println!(
             "{} of {of} faults, {} of them to be tried by {} tests; {:.0} s so far",
             asked.len(),
@@ -145,7 +147,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         );
         try_all(&sources, &unknown, &judges, args, start, &mut results)?;
     }
-    let accepted = Accepted::read(&root)?;
     for name in accepted.unknown(faults.iter()) {
         println!("{}: there is no such fault: {name}", accepted::FILE);
     }

@@ -3,7 +3,7 @@
 //! A fault whose place a test does not reach cannot be noticed by it. So each fault meets the tests that reach it, each
 //! in a process of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,6 +24,8 @@ const MOST: Duration = Duration::from_secs(60);
 pub(super) struct Judge {
     pub(super) program: Program,
     pub(super) test: String,
+    /// It was not there, or no judge, when the tests ran for the build before.
+    pub(super) is_new: bool,
     pub(super) took: Duration,
     /// The numbers of the faults whose places it reaches.
     pub(super) reaches: Vec<u32>,
@@ -57,6 +59,7 @@ pub(super) fn ask(programs: &[Program], cache: &Path, scratch: &Path) -> Result<
     if let Some(known) = read(cache, &stamp, programs) {
         return Ok(known);
     }
+    let before = names(cache);
     let mut tests = Vec::new();
     for program in programs {
         let listed = |more: &[&str]| -> Result<Vec<String>> {
@@ -81,7 +84,8 @@ pub(super) fn ask(programs: &[Program], cache: &Path, scratch: &Path) -> Result<
         let _ = fs::remove_file(&list);
         let (numbers, _) = bytes.as_chunks::<4>();
         let reaches = numbers.iter().map(|&number| u32::from_le_bytes(number)).collect();
-        let judge = Judge { program: Program::clone(program), test: test.clone(), took, reaches };
+        let is_new = before.as_ref().is_some_and(|before| !before.contains(&format!("{} {test}", program.name)));
+        let judge = Judge { program: Program::clone(program), test: test.clone(), is_new, took, reaches };
         Ok(if end == End::Passed { Ok(judge) } else { Err(format!("{} {test}: {end:?}", program.name)) })
     })?;
     let (judges, refused): (Vec<_>, Vec<_>) = ran.into_iter().partition(std::result::Result::is_ok);
@@ -113,14 +117,22 @@ fn write(cache: &Path, stamp: &str, judges: &[Judge]) -> Result<()> {
     for judge in judges {
         let numbers: Vec<String> = judge.reaches.iter().map(u32::to_string).collect();
         text.push_str(&format!(
-            "{}\t{}\t{}\t{}\n",
+            "{}\t{} {}\t{}\t{}\t{}\n",
             judge.program.path.display(),
+            judge.program.name,
             judge.test,
+            if judge.is_new { "new" } else { "" },
             judge.took.as_micros(),
             numbers.join(" ")
         ));
     }
     fs::write(cache, text).with_context(|| format!("cannot write {}", cache.display()))
+}
+
+/// Programs and tests of the build before.
+fn names(cache: &Path) -> Option<BTreeSet<String>> {
+    let text = fs::read_to_string(cache).ok()?;
+    Some(text.lines().skip(1).filter_map(|line| line.split('\t').nth(1)).map(str::to_owned).collect())
 }
 
 fn read(cache: &Path, stamp: &str, programs: &[Program]) -> Option<Vec<Judge>> {
@@ -134,11 +146,12 @@ fn read(cache: &Path, stamp: &str, programs: &[Program]) -> Option<Vec<Judge>> {
         .map(|line| {
             let mut fields = line.split('\t');
             let program = (*by_path.get(Path::new(fields.next()?))?).clone();
-            let test = fields.next()?.to_owned();
+            let test = fields.next()?.strip_prefix(&program.name)?.trim_start().to_owned();
+            let is_new = fields.next()? == "new";
             let took = Duration::from_micros(fields.next()?.parse().ok()?);
             let reaches =
                 fields.next()?.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>().ok()?;
-            Some(Judge { program, test, took, reaches })
+            Some(Judge { program, test, is_new, took, reaches })
         })
         .collect()
 }

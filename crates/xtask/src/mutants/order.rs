@@ -1,7 +1,8 @@
 //! Which tests a fault meets first.
 //!
-//! The quickest, and those that noticed other faults of the same file: a test that looks at what a file does mostly
-//! sees the next fault there as well, and is worth several quick ones that only come by.
+//! New ones, which the fault has not met; then the quickest, and those that noticed other faults of the same file: a test
+//! that looks at what a file does mostly sees the next fault there as well, and is worth several quick ones that only
+//! come by.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,7 +47,8 @@ impl<'j> Order<'j> {
         // Starting a program takes a few milliseconds, whatever it does.
         let cost = |judge: usize| {
             let took = self.judges[judge].took + Duration::from_millis(5);
-            took / (1 + 8 * self.noticed(fault, judge).map_or(0, |count| count.load(Ordering::Relaxed).min(8)))
+            let noticed = self.noticed(fault, judge).map_or(0, |count| count.load(Ordering::Relaxed).min(8));
+            (!self.judges[judge].is_new, took / (1 + 8 * noticed))
         };
         judges.sort_by_cached_key(|&judge| cost(judge));
         judges
@@ -78,6 +80,7 @@ mod tests {
         let judge = |test: &str, millis, reaches: &[u32]| Judge {
             program: program.clone(),
             test: test.to_owned(),
+            is_new: test == "new",
             took: Duration::from_millis(millis),
             reaches: reaches.to_vec(),
         };
@@ -87,5 +90,7 @@ mod tests {
         assert_eq!(order.of(2, &faults[1]), [2, 1, 0]);
         order.note(&faults[0], 0);
         assert_eq!(order.of(2, &faults[1]), [2, 0, 1]);
+        let judges = [judge("quick", 1, &[1]), judge("new", 100, &[1])];
+        assert_eq!(Order::new(&judges, &faults).of(1, &faults[0]), [1, 0]);
     }
 }

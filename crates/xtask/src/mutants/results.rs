@@ -61,7 +61,7 @@ impl fmt::Display for Outcome {
 }
 
 /// The results so far, in a file with one on each line: outcome, a number of the source file's content, the fault's
-/// key. One that was found in another content of the file does not count.
+/// key. One that was found in another content of the file, its tests aside, does not count.
 #[derive(Debug)]
 pub(super) struct Results {
     path: PathBuf,
@@ -80,8 +80,9 @@ impl Results {
         let mut contents = BTreeMap::new();
         for file in faults.iter().map(Fault::file) {
             if !contents.contains_key(file) {
+                let text = fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))?;
                 let mut hasher = DefaultHasher::new();
-                fs::read(root.join(file)).with_context(|| format!("cannot read {file}"))?.hash(&mut hasher);
+                without_tests(&text).hash(&mut hasher);
                 contents.insert(file.to_owned(), hasher.finish());
             }
         }
@@ -144,10 +145,28 @@ impl Results {
     }
 }
 
+/// A source file without the module of its tests: what is in front of it, and behind.
+fn without_tests(text: &str) -> (&str, &str) {
+    const MODULE: &str = "\n#[cfg(test)]\nmod tests {\n";
+    const END: &str = "\n}\n";
+    let Some((before, module)) = text.split_once(MODULE) else { return (text, "") };
+    (before, module.split_once(END).map_or("", |(_, behind)| behind))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::mutants::find::find;
+
+    #[test]
+    fn tests_are_no_content() {
+        let with =
+            |tests: &str, behind: &str| format!("fn f() {{}}\n\n#[cfg(test)]\nmod tests {{\n{tests}\n}}\n{behind}");
+        let [one, other, more] = [with("    a", ""), with("    b {\n    }", ""), with("    a", "fn g() {}\n")];
+        assert_eq!(without_tests(&one), without_tests(&other));
+        assert_ne!(without_tests(&one), without_tests(&more));
+        assert_ne!(without_tests("fn f() {}\n"), without_tests("fn g() {}\n"));
+    }
 
     #[test]
     fn results_last_until_the_file_changes() {
