@@ -148,6 +148,7 @@ pub(crate) struct DeviceRecord {
     pub(crate) server: i32,
     pub(crate) pad1: u32,
     pub(crate) flags: u64,
+    /// The server's own; the driver keeps them, and has no use for them.
     pub(crate) server_flags: u64,
     pub(crate) owner_uid: u32,
     pub(crate) owner_gid: u32,

@@ -75,6 +75,12 @@ pub enum UblkError {
         /// The block device.
         path: PathBuf,
     },
+    /// A recovery with another content than the device was made of.
+    #[error("ublk device {number} was made of another file")]
+    OtherContent {
+        /// The device.
+        number: u32,
+    },
     /// A device whose server lives, or that was made without recovery.
     #[error("ublk device {number} cannot be recovered: {reason}")]
     NotRecoverable {

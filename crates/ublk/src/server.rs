@@ -50,12 +50,15 @@ pub struct Options {
     /// cannot be recovered: `recovery` has no effect then. Of a process that is root, the device is root's all the
     /// same.
     pub unprivileged: bool,
+    /// What the content of the device is known by, any number but 0: the driver keeps it, and a recovery whose content
+    /// is another one's is refused. 0: any content of the same size is taken.
+    pub content: u64,
 }
 
 impl Default for Options {
     /// One queue of 128 requests, any number, no recovery.
     fn default() -> Self {
-        Self { number: None, queues: 1, depth: 128, recovery: false, user_copy: false, unprivileged: false }
+        Self { number: None, queues: 1, depth: 128, recovery: false, user_copy: false, unprivileged: false, content: 0 }
     }
 }
 
@@ -93,6 +96,12 @@ impl Options {
     #[must_use]
     pub fn with_user_copy(self, user_copy: bool) -> Self {
         Self { user_copy, ..self }
+    }
+
+    /// The same with a number for its content.
+    #[must_use]
+    pub fn with_content(self, content: u64) -> Self {
+        Self { content, ..self }
     }
 
     /// The same as a device of this process's user.
@@ -162,6 +171,7 @@ impl Server {
             max_io_bytes: MAX_IO_BYTES,
             number: options.number.unwrap_or(ControlCommand::ANY_DEVICE),
             flags,
+            server_flags: options.content,
             ..DeviceRecord::default()
         };
         Self::add_by(Box::new(control), &wanted, backend)
@@ -180,21 +190,30 @@ impl Server {
         Ok(server)
     }
 
-    /// Takes a device over whose server died. `backend` must have the same size and zones as the one before.
+    /// Takes a device over whose server died. `backend` must have the same size and zones as the one before, and the
+    /// number of its [content](Options::content), unless one of the two numbers is 0.
     ///
     /// All that this process needs for it is taken before the driver is told, but for the open character device, which
     /// the driver wants to see closed until then.
     ///
     /// # Errors
     /// See [`UblkError`]. The device goes on waiting then.
-    pub fn recover(number: u32, backend: &Backend) -> Result<Self, UblkError> {
+    pub fn recover(number: u32, backend: &Backend, content: u64) -> Result<Self, UblkError> {
         backend.check()?;
         let (control, _) = Control::open()?;
-        Self::recover_by(Box::new(control), number, backend)
+        Self::recover_by(Box::new(control), number, backend, content)
     }
 
-    fn recover_by(mut driver: Box<dyn Driver>, number: u32, backend: &Backend) -> Result<Self, UblkError> {
+    fn recover_by(
+        mut driver: Box<dyn Driver>,
+        number: u32,
+        backend: &Backend,
+        content: u64,
+    ) -> Result<Self, UblkError> {
         let record = wait_for_death(&mut *driver, number)?;
+        if record.server_flags != 0 && content != 0 && record.server_flags != content {
+            return Err(UblkError::OtherContent { number });
+        }
         if driver.parameters(&record)?.sectors != backend.parameters(record.max_io_bytes).sectors {
             return Err(UblkError::NotRecoverable {
                 number,

@@ -59,6 +59,10 @@ Examples:
         /// The file that the device is made of.
         #[arg(long, value_name = "IMG")]
         file: PathBuf,
+        /// Take this file although the device was made of another one, because that was copied here. What the device has
+        /// cached goes into it.
+        #[arg(long, short = 'f')]
+        force: bool,
         #[command(flatten)]
         laboratory: Laboratory,
         #[command(flatten)]

@@ -4,6 +4,7 @@ mod background;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,12 +26,13 @@ use crate::size::human;
 pub(crate) fn run(command: &UblkCommand) -> Result<(), CliError> {
     match command {
         UblkCommand::Add(args) if args.place.is_here() => add(args),
-        UblkCommand::Recover { number, file, laboratory, place } if place.is_here() => {
+        UblkCommand::Recover { number, file, force, laboratory, place } if place.is_here() => {
             let starter = starter(*place)?;
             let device = open(file)?;
             starter.as_ref().map_or(Ok(()), Starter::makes)?;
             let (medium, log) = outfit(device, laboratory)?;
-            let server = Server::recover(*number, &Backend::Plain(medium)).map_err(failed)?;
+            let content = if *force { 0 } else { content(file)? };
+            let server = Server::recover(*number, &Backend::Plain(medium), content).map_err(failed)?;
             log.keep();
             serve(server, starter.as_ref(), AtLoss::Leave)
         }
@@ -69,6 +71,7 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         .with_queues(args.queues)
         .with_depth(args.depth)
         .with_recovery(args.kind.file.is_some())
+        .with_content(args.kind.file.as_deref().map_or(Ok(0), content)?)
         .with_user_copy(args.user_copy)
         .with_unprivileged(!rustix::process::geteuid().is_root());
     let server = Server::add(&backend, options).map_err(failed)?;
@@ -79,9 +82,23 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
 /// Why there is no server: some of it is wrong on every machine.
 fn failed(error: UblkError) -> CliError {
     match error {
+        UblkError::OtherContent { .. } => CliError::new(format_args!(
+            "{error}: what it has cached would go into this one (--force, if the file was copied)"
+        )),
         UblkError::Limit { .. } | UblkError::Zones { .. } | UblkError::AllConventional { .. } => CliError::usage(error),
         error => CliError::new(error),
     }
+}
+
+/// A number that a file or a block device is known by until the machine starts anew, whatever its name.
+fn content(file: &Path) -> Result<u64, CliError> {
+    let about = file.metadata().map_err(|error| CliError::at(file, error))?;
+    let number = if about.file_type().is_block_device() {
+        about.rdev().reverse_bits()
+    } else {
+        about.dev().rotate_left(32) ^ about.ino()
+    };
+    Ok(number.max(1))
 }
 
 fn memory(bytes: u64) -> Result<PlainArc<dyn BlockDevice>, CliError> {

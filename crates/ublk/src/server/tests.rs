@@ -16,12 +16,14 @@ struct Played {
     depth: u16,
     /// Refused with this error number.
     refused: (&'static str, i32),
+    /// The number of what the device is made of.
+    content: u64,
 }
 
 impl Played {
     fn new(depth: u16, refused: (&'static str, i32)) -> (Box<Self>, Asked) {
         let asked = Asked::default();
-        (Box::new(Self { asked: PlainArc::clone(&asked), depth, refused }), asked)
+        (Box::new(Self { asked: PlainArc::clone(&asked), depth, refused, content: 0 }), asked)
     }
 
     fn ask(&self, command: &'static str) -> Result<(), UblkError> {
@@ -58,7 +60,7 @@ impl Driver for Played {
     fn info(&mut self, number: u32) -> Result<DeviceRecord, UblkError> {
         let (state, flags) = (state::QUIESCED, feature::USER_RECOVERY);
         let record = DeviceRecord { number, queues: 2, depth: self.depth, state, flags, ..DeviceRecord::default() };
-        Ok(DeviceRecord { max_io_bytes: 4096, ..record })
+        Ok(DeviceRecord { max_io_bytes: 4096, server_flags: self.content, ..record })
     }
 
     fn open(&mut self, _: &DeviceRecord) -> Result<File, UblkError> {
@@ -94,7 +96,7 @@ fn backend() -> Backend {
 /// What a recovery that fails asked for, and its error.
 fn failed(depth: u16, refused: (&'static str, i32)) -> (Vec<&'static str>, String) {
     let (driver, asked) = Played::new(depth, refused);
-    let error = Server::recover_by(driver, 7, &backend()).unwrap_err().to_string();
+    let error = Server::recover_by(driver, 7, &backend(), 0).unwrap_err().to_string();
     let asked = asked.lock().clone();
     (asked, error)
 }
@@ -135,4 +137,16 @@ fn an_added_device_whose_server_fails_is_deleted_once() {
     let error = Server::add_by(driver, &wanted, &backend()).unwrap_err().to_string();
     assert!(error.starts_with("queue 0 ended: "), "{error}");
     assert_eq!(*asked.lock(), ["add", "open", "start", "stop", "delete"]);
+}
+
+/// The driver is told of nothing then, and the device goes on waiting. Without a number on one side nobody can tell.
+#[test]
+fn a_device_is_recovered_with_what_it_was_made_of() {
+    for (made_of, content, is_other) in [(5, 6, true), (5, 5, false), (0, 6, false), (5, 0, false)] {
+        let (mut driver, asked) = Played::new(4, ("start recovery", 16));
+        driver.content = made_of;
+        let error = Server::recover_by(driver, 7, &backend(), content).unwrap_err();
+        assert_eq!(matches!(error, UblkError::OtherContent { number: 7 }), is_other, "{error}");
+        assert_eq!(asked.lock().is_empty(), is_other);
+    }
 }

@@ -144,6 +144,11 @@ sleep 1
 f2fs ublk list
 f2fs ublk list --json | grep -q '"state":"waiting"'
 kill -0 $load
+# Another file of the same size is none that the device was made of.
+truncate -s $(stat -c %s /tmp/image) /tmp/other
+if f2fs ublk recover $number --file /tmp/other 2> /tmp/said; then exit 1; fi
+grep "was made of another file" /tmp/said
+f2fs ublk list --json | grep -q '"state":"waiting"'
 # A server that may not open enough files fails somewhere on its way, and leaves the device waiting.
 recovered=
 for files in $(seq 4 20); do
