@@ -149,27 +149,33 @@ impl FileSystem {
         Ok(InodeRef::new(Handle::open(core.clone(), inode)?))
     }
 
-    /// A reference to an inode that the caller had before, by its number and its [`Metadata::generation`]. Where it is
-    /// still in memory this waits for nobody; else as [`inode`](Self::inode).
+    /// A reference to an inode that the caller had before, by its number and its [`Metadata::generation`]. While it has a
+    /// name, this waits for nobody; else as [`inode`](Self::inode).
     ///
     /// # Errors
     /// [`FsError::NotFound`] if that inode is gone, or has no name left and nobody has it open; [`FsError::Volume`].
     pub fn inode_again(&self, ino: Nid, generation: u32) -> Result<InodeRef, FsError> {
         let core = self.core_ref();
-        if let Some(inode) = core.inodes.in_memory(ino) {
-            let is_linked = {
-                let block = inode.node.read();
-                // Another generation is a later inode, which may be just about to be made.
-                block.inode().i_generation.get() == generation && block.inode().i_links.get() > 0
-            };
-            if is_linked {
-                // One whose last name goes now is freed from here on, and cannot be opened.
-                return Ok(InodeRef::new(protocol_value!(
-                    "inode_again_without_its_life",
-                    Handle::open(core.clone(), inode)?,
-                    Handle::first(core.clone(), inode)
-                )));
-            }
+        let is_linked = |inode: &Inode| {
+            let block = inode.node.read();
+            // Another generation is a later inode, which may be just about to be made.
+            block.inode().i_generation.get() == generation && block.inode().i_links.get() > 0
+        };
+        let found = core.inodes.in_memory(ino).or_else(|| {
+            let _gate = core.volume.begin_read();
+            // One that has lost its links does not come to memory again (`Inode::load`). What else is wrong is found
+            // below, where nothing changes meanwhile.
+            core.inode(ino).ok()
+        });
+        if let Some(inode) = found
+            && is_linked(&inode)
+        {
+            // One whose last name goes now is freed from here on, and cannot be opened.
+            return Ok(InodeRef::new(protocol_value!(
+                "inode_again_without_its_life",
+                Handle::open(core.clone(), inode)?,
+                Handle::first(core.clone(), inode)
+            )));
         }
         let inode = self.inode(ino)?;
         if inode.metadata()?.generation != generation {
@@ -452,3 +458,7 @@ impl InodeRef {
 fn free_name(name: &[u8]) -> Result<Name<'_>, FsError> {
     if matches!(name, b"." | b"..") { Err(FsError::Exists) } else { Name::new(name) }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests;

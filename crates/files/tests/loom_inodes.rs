@@ -372,6 +372,31 @@ fn a_file_is_found_again_while_its_name_goes() {
     );
 }
 
+/// The same for one that is not.
+#[test]
+fn a_file_that_left_memory_is_found_again_while_its_name_goes() {
+    beside(
+        "a_file_that_left_memory_is_found_again_while_its_name_goes",
+        2,
+        |fs| {
+            // A look-up by a path would be remembered.
+            let known = fs.root().unwrap().lookup("a").unwrap().metadata().unwrap();
+            (0..2).for_each(|_| fs.drop_unused());
+            known
+        },
+        |fs, known| {
+            let again = fs.inode_again(known.ino, known.generation);
+            assert_file(again.and_then(|inode| inode.open_file()), "/a");
+        },
+        |fs| fs.remove_file("/a").unwrap(),
+        |small| {
+            // It is freed once: who comes second would list it as one that could not be.
+            assert_eq!(small.fs.volume().orphans().len(), 0);
+            assert_left(small, &["b", "large"]);
+        },
+    );
+}
+
 /// Both have the same inode: it lives until the second one closes it.
 #[test]
 fn two_open_a_file_that_is_not_in_memory() {
