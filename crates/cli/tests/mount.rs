@@ -455,29 +455,3 @@ fn a_mount_in_two_places_is_told_of() {
     mounted.mount(&[]);
     mounted.judge();
 }
-
-/// `fstrim` of root gives the image's room back, all or a part; others may not.
-#[test]
-fn free_segments_are_given_back_while_it_is_mounted() {
-    let name = "free_segments_are_given_back_while_it_is_mounted";
-    let Some(mounted) = Mounted::new(name, &["allow_other", "nodiscard"]) else { return };
-    fs::write(mounted.path("kept"), vec![7; 3 << 20]).unwrap();
-    fs::write(mounted.path("gone"), vec![1; 40 << 20]).unwrap();
-    shell(&format!("sync -f {}", mounted.dir.display()));
-    fs::remove_file(mounted.path("gone")).unwrap();
-    let held = || fs::metadata(&mounted.image).unwrap().blocks() * 512;
-    let before = held();
-    let given = || before.saturating_sub(held());
-    let dir = mounted.dir.display();
-    let other = "setpriv --reuid 1 --regid 1 --clear-groups";
-    shell(&format!("cd /; chmod 755 {dir}; ! {other} fstrim {dir} 2>/dev/null"));
-    // Less than what was asked for lies together.
-    shell(&format!("fstrim --minimum 1T {dir}"));
-    assert!(given() < 8 << 20, "{before}, {}", held());
-    shell(&format!("fstrim --verbose {dir} | grep -q 'bytes) trimmed'"));
-    assert!(given() > 36 << 20, "{before}, {}", held());
-    assert_eq!(fs::read(mounted.path("kept")).unwrap(), vec![7; 3 << 20]);
-    // No such request for files.
-    shell(&format!("! lsattr {dir}/kept 2>/dev/null"));
-    mounted.judge();
-}

@@ -80,6 +80,10 @@ impl Volume {
         } else {
             Segments::Managed(open_segments(&source, &pack, zones.as_ref(), lanes, options.threads)?)
         };
+        let unplaced_blocks = match &segments {
+            Segments::Managed(manager) => checkpoint.valid_blocks.saturating_sub(manager.valid_blocks()),
+            Segments::OnDemand(_) => 0,
+        };
         let nat = open_nat(source, &pack, options)?;
 
         // Logs on zones never write into holes.
@@ -113,6 +117,7 @@ impl Volume {
             store: NodeStore::new(options.node_cache.get()),
             recent_nodes: RecentNodes::default(),
             space,
+            unplaced_blocks,
             orphans: Orphans::new(orphan_limit, &pack.orphans)?,
             moves: crate::moves::Moves::new(),
             unflushed_moves: crate::unflushed_moves::UnflushedMoves::new(),

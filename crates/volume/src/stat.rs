@@ -29,4 +29,7 @@ pub struct VolumeStat {
     pub data_blocks_written: u64,
     /// Blocks written since then, by their causes.
     pub written: crate::WriteStat,
+    /// Blocks that the checkpoint counted and no segment had, when the volume was opened for writing: reserved ones
+    /// (`fallocate`), or such as a damaged SIT has lost. Without any, the SIT has lost none.
+    pub unplaced_blocks: u64,
 }

@@ -63,6 +63,8 @@ pub struct Volume {
     /// The zones that the volume lies on, if there are some and it is open for writing.
     pub(crate) zoning: Zoning,
     pub(crate) space: Space,
+    /// Blocks that the checkpoint counted and no segment had, when the volume was opened for writing.
+    pub(crate) unplaced_blocks: u64,
     pub(crate) orphans: Orphans,
     pub(crate) moves: Moves,
     pub(crate) unflushed_moves: UnflushedMoves,
@@ -306,6 +308,7 @@ impl Volume {
             free_nids: self.space.node_limit().saturating_sub(self.space.nodes()),
             data_blocks_written: self.blocks_written.sum(),
             written: self.written.read(),
+            unplaced_blocks: self.unplaced_blocks,
         }
     }
 

@@ -45,10 +45,14 @@ impl Transport {
         }
     }
 
-    /// Root may ask for it, and who runs the server, as the image is theirs.
+    /// Root may ask for it, and who runs the server, as the image is theirs. What looks free because the SIT has lost it
+    /// could be repaired; where it may have, nothing is given back.
     fn trim(&self, caller: Caller, range: TrimRange) -> Result<TrimRange, Errno> {
         if caller.uid != 0 && caller.uid != rustix::process::geteuid().as_raw() {
             return Err(Errno::EPERM);
+        }
+        if self.0.fs().statfs().unplaced_blocks > 0 {
+            return Err(Errno::EOPNOTSUPP);
         }
         self.run(|volume| {
             let bytes = range.start..range.start.saturating_add(range.length);
