@@ -253,9 +253,14 @@ impl Repair {
 }
 
 /// Features of volumes that are checked, and whose files are not put together here: their names and trees follow other
-/// rules.
-const UNREPAIRED: Features =
-    Features(Features::ENCRYPT.0 | Features::CASEFOLD.0 | Features::COMPRESSION.0 | Features::DEVICE_ALIAS.0);
+/// rules, or (`readonly`) they have neither all logs nor summaries: their main area begins where these would be.
+const UNREPAIRED: Features = Features(
+    Features::ENCRYPT.0
+        | Features::CASEFOLD.0
+        | Features::COMPRESSION.0
+        | Features::DEVICE_ALIAS.0
+        | Features::READONLY.0,
+);
 
 fn require_repairable(overlay: &Overlay) -> Result<(), RepairError> {
     let (sb, _) = superblock::load(&Source::new(overlay), &Collector::default())?;

@@ -78,6 +78,28 @@ fn a_read_only_volume_that_sload_filled_is_shown_checked_and_copied() {
     fail(&mut f2fs(&["mkdir", "/new"], &image), 1, "with readonly");
 }
 
+/// It has no summaries, and its main area begins where they would be: a repair that wrote them wrote over files.
+#[test]
+fn a_read_only_volume_is_not_repaired() {
+    let place = Place::new();
+    let (source, image) = (place.path("source"), place.path("image"));
+    fs::create_dir(&source).unwrap();
+    (0..60).for_each(|number| fs::write(source.join(format!("file-{number}")), [number; 6000]).unwrap());
+    f2fs_oracle::mkfs_sized(&image, 64 << 20, &["-O", "ro,extra_attr"]).unwrap();
+    f2fs_oracle::sload(&image, &source).unwrap();
+    // Where nothing is wrong there is nothing to do.
+    ok(&mut f2fs(&["check", "--repair"], &image));
+    let mut bytes = fs::read(&image).unwrap();
+    // The inode of a file: its name stands behind the length of that, its links behind the owner.
+    let name = b"\x07\0\0\0file-42";
+    let inode = bytes.chunks(4096).position(|block| block[88..].starts_with(name)).unwrap();
+    bytes[inode * 4096 + 12] = 5;
+    fs::write(&image, &bytes).unwrap();
+    assert_eq!(f2fs(&["check"], &image).output().unwrap().status.code(), Some(4));
+    fail(&mut f2fs(&["check", "--repair"], &image), 8, "readonly");
+    assert!(fs::read(&image).unwrap() == bytes);
+}
+
 /// A read-only volume with compressed files. The tools of Debian are built without compressors, so this image is kept
 /// here: pieces of it that are not zero, each with its place and its length. It was made by `mkfs.f2fs -O
 /// extra_attr,ro,compression` and `sload.f2fs -c -L 2 -a lz4` of f2fs-tools 1.15, built with lz4.
