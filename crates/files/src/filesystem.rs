@@ -213,8 +213,8 @@ impl FileSystem {
     }
 
     /// As [`trim`](Self::trim), but gives back only what lies in these bytes of the volume, from the beginning of its
-    /// first device on, and no run of free segments that has less than `least` bytes in them. Segments that lie in them
-    /// in part stay.
+    /// first device on, and no run of free segments that has less than `least` bytes in them, or 1 GiB. Segments that
+    /// lie in them in part stay.
     ///
     /// # Errors
     /// As [`trim`](Self::trim); [`FsError::Invalid`] if the bytes begin behind the volume's end, or are less than a
@@ -231,11 +231,11 @@ impl FileSystem {
         let from = segment(bytes.start.saturating_sub(main).div_ceil(SEGMENT_BYTES));
         let until = segment(end.saturating_sub(main) / SEGMENT_BYTES);
         let least = least.div_ceil(BLOCK_BYTES);
-        let (mut next, mut blocks) = ((from < until).then_some(from), 0);
+        let (mut next, mut blocks, mut goes_on) = ((from < until).then_some(from), 0, false);
         while let Some(from) = next {
-            let done = self.core.volume.trim(Trim { from, until, least })?;
+            let done = self.core.volume.trim(Trim { from, until, least, goes_on })?;
             blocks += done.blocks;
-            next = done.next;
+            (next, goes_on) = (done.next, done.goes_on);
             step(next.unwrap_or(until).0, geometry.main_segments);
         }
         Ok(blocks)

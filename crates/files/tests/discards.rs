@@ -112,6 +112,24 @@ fn a_part_of_the_volume_can_be_given_back() {
     assert_clean(&device);
 }
 
+/// It is done in steps of 1 GiB; what is short is so as a whole.
+#[test]
+fn a_run_that_two_steps_see_is_no_shorter_for_that() {
+    let device = formatted(2600, &FormatOptions::default());
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    fs.checkpoint().unwrap();
+    let (mut steps, free) = (0, u64::from(fs.statfs().free_segments) * 512);
+    // Logs stand at the beginning, and in two places farther on.
+    for (least, given_at_least) in
+        [(0, free - 32 * 512), (500 << 20, free - 32 * 512), (1 << 30, ((1 << 30) + (256 << 20)) / 4096)]
+    {
+        let given = fs.trim_within(0..u64::MAX, least, |_, _| steps += 1).unwrap();
+        assert!(given > given_at_least, "{least}: {given} of {free}");
+        assert_eq!(least == 1 << 30, given < free / 2 + 32 * 512);
+    }
+    assert!(steps >= 3 * 3, "{steps}");
+}
+
 /// Nobody takes a segment while it is given back.
 #[test]
 fn writers_beside_it_lose_nothing() {

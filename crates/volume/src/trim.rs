@@ -24,6 +24,8 @@ pub struct TrimStep {
     pub blocks: u64,
     /// Where the next step begins; `None`: all is done.
     pub next: Option<SegmentNo>,
+    /// The last run of free segments was given back, and may go on there.
+    pub goes_on: bool,
 }
 
 /// What [`Volume::trim`] gives back.
@@ -33,8 +35,10 @@ pub struct Trim {
     pub from: SegmentNo,
     /// The first one behind those.
     pub until: SegmentNo,
-    /// Free segments that lie together and are fewer blocks than this stay.
+    /// Free segments that lie together and are fewer blocks than this stay. Of more than 1 GiB it is 1 GiB.
     pub least: u64,
+    /// The step before said so.
+    pub goes_on: bool,
 }
 
 impl Volume {
@@ -50,23 +54,34 @@ impl Volume {
             |_: &Op<'_>| Ok(()),
             |_, _| {
                 if self.zoning.is_zoned() {
-                    return Ok(TrimStep { blocks: 0, next: None });
+                    return Ok(TrimStep { blocks: 0, next: None, goes_on: false });
                 }
-                let (runs, next) = self.segments.manager()?.free_runs(what.from, STEP);
+                let (mut runs, mut next) = self.segments.manager()?.free_runs(what.from, STEP);
+                let goes_on = next.is_some() && runs.len() == 1;
+                if next.is_some()
+                    && !goes_on
+                    && let Some(last) = runs.pop()
+                {
+                    // How long it is, the next step sees, which begins with it.
+                    next = self.geometry.locate(last.addr).map(|(segment, _)| segment);
+                }
+                let start = self.geometry.block_at(what.from, 0);
                 let end =
                     u64::from(self.geometry.main_blkaddr.0) + u64::from(what.until.0) * u64::from(BLOCKS_PER_SEGMENT);
+                let least = what.least.clamp(1, STEP as u64 * u64::from(BLOCKS_PER_SEGMENT));
                 let within = |run: &f2fs_segment::Run| {
                     let first = u64::from(run.addr.0);
-                    (first, end.saturating_sub(first).min(run.len.into()))
+                    let blocks = end.saturating_sub(first).min(run.len.into());
+                    let is_long = blocks >= least || blocks > 0 && what.goes_on && run.addr == start;
+                    is_long.then_some((first, blocks))
                 };
-                let runs = runs.iter().map(within).filter(|(_, blocks)| *blocks >= what.least.max(1));
-                let runs: Vec<(u64, u64)> = runs.collect();
+                let runs: Vec<(u64, u64)> = runs.iter().filter_map(within).collect();
                 let discards = runs.iter().map(|&(first, blocks)| Request::discard(first, blocks));
                 for completion in self.device.execute_all(discards.collect())? {
                     completion.result?;
                 }
                 let next = next.filter(|next| *next < what.until);
-                Ok(TrimStep { blocks: runs.iter().map(|(_, blocks)| blocks).sum(), next })
+                Ok(TrimStep { blocks: runs.iter().map(|(_, blocks)| blocks).sum(), next, goes_on })
             },
         )
     }
