@@ -309,3 +309,34 @@ impl fmt::Debug for ClosedGate<'_> {
         f.debug_struct("ClosedGate").finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// Between its look at the flag and the lock, the gate was opened.
+    #[test]
+    fn who_finds_the_gate_open_after_all_is_inside() {
+        let gate = Gate::new();
+        gate.count(0).fetch_add(1, Relaxed);
+        gate.wait_to_enter(0);
+        assert_eq!(gate.count(0).load(Relaxed), 1);
+        assert_eq!(gate.state.lock().waiting, 0);
+    }
+
+    /// The closer had seen its count.
+    #[test]
+    fn who_turns_back_wakes_the_closer() {
+        let gate = Gate::new();
+        gate.count(0).fetch_add(1, Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(gate.close()));
+            // From then on the closer has the lock until it waits.
+            while !gate.is_closed() {
+                std::thread::yield_now();
+            }
+            gate.wait_to_enter(0);
+        });
+        assert_eq!(gate.count(0).load(Relaxed), 1);
+    }
+}
