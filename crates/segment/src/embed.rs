@@ -172,6 +172,22 @@ mod tests {
     }
 
     #[test]
+    fn a_log_comes_back_from_its_position() {
+        let log = LogState {
+            segment: SegmentNo(0x0102_0304),
+            next_offset: 0x1ff,
+            alloc_type: 1,
+            summary: SummaryBlock::new_box(),
+        };
+        assert_eq!(log.position(), [4, 3, 2, 1, 0xff, 1, 1, 0]);
+        let again = LogState::from_position(log.position(), log.summary.clone());
+        assert_eq!(
+            (again.segment, again.next_offset, again.alloc_type),
+            (log.segment, log.next_offset, log.alloc_type)
+        );
+    }
+
+    #[test]
     fn sizes_that_do_not_fit_are_refused() {
         for (segments, per_section, expected) in [(24, 0, 0), (25, 2, 2), (10, 2, 6), (u32::MAX, 1, (1 << 23) - 2)] {
             match SegmentConfig::embedded(segments, per_section) {
