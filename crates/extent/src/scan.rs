@@ -50,3 +50,34 @@ impl ExtentTable {
         self.directory.get()?.visit(line_of(first).max(1), line_of(last), clear, look)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// The next one finds what was locked since.
+    #[test]
+    fn a_covering_request_takes_idle_lines_off_the_list() {
+        let table = ExtentTable::new();
+        let marked = || {
+            let (mut lines, directory) = (Vec::new(), table.directory.get().expect("lines were made"));
+            directory.visit(1, 100, false, |line, _| {
+                lines.push(line);
+                Visit::<()>::Idle
+            });
+            lines
+        };
+        drop(table.exclusive(100..=100));
+        let held = table.shared(300..=300);
+        assert_eq!(marked(), [1, 4]);
+        drop(table.shared(..));
+        assert_eq!(marked(), [4], "somebody reads there");
+        assert!(table.try_exclusive(..).is_none());
+        drop(held);
+        assert!(table.try_exclusive(..).is_some());
+        assert_eq!(marked(), []);
+        let _writer = table.exclusive(127..=130);
+        assert_eq!(marked(), [1, 2]);
+        assert!(table.try_shared(..).is_none());
+    }
+}

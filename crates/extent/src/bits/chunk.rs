@@ -208,6 +208,19 @@ mod tests {
     }
 
     #[test]
+    fn the_version_is_odd_while_several_words_change() {
+        let chunk = Chunk::new();
+        let version = || chunk.version.load(Relaxed);
+        drop(chunk.lock());
+        assert_eq!(version(), 0, "nothing changed");
+        let mut locked = chunk.lock();
+        locked.begin();
+        assert_eq!(version(), 1);
+        drop(locked);
+        assert_eq!(version(), 2);
+    }
+
+    #[test]
     fn runs_are_found_in_both_directions() {
         let chunk = Chunk::new();
         let dirty = Change { set: Bits::DIRTY, clear: Bits::NONE };
@@ -219,6 +232,9 @@ mod tests {
         assert_eq!(locked.forward(4, 100, Bits::NONE), Some(4));
         assert_eq!(locked.backward(0, 40, Bits::DIRTY), Some(5));
         assert_eq!(locked.backward(16, 40, Bits::DIRTY), Some(16));
+        assert_eq!(locked.backward(5, 40, Bits::DIRTY), Some(5));
+        assert_eq!(locked.backward(0, 5, Bits::DIRTY), Some(5), "a run of one block");
+        assert_eq!(locked.backward(3, 40, Bits::NONE), None);
         assert_eq!(locked.backward(0, 41, Bits::DIRTY), None);
         assert_eq!(locked.backward(0, 47, Bits::NONE), Some(41));
         assert_eq!(locked.forward(41, CHUNK_BLOCKS - 1, Bits::NONE), Some(CHUNK_BLOCKS - 1));

@@ -49,7 +49,7 @@ impl Runs {
         std::iter::from_fn(move || {
             let run = self.at(next?);
             let range = run.range.intersection(range)?;
-            next = (run.range.last() < u64::MAX).then(|| run.range.last() + 1).filter(|&first| range.last() < first);
+            next = run.range.last().checked_add(1);
             Some(Run { range, ..run })
         })
     }
