@@ -103,6 +103,10 @@ fn holes_are_better_than_nothing() {
     let runs = take(&manager, LogType::WarmData, 600).unwrap();
     assert_eq!(segments(&manager, &runs), [1, 6], "of another log, too");
     assert_eq!(manager.segment(SegmentNo(6)).unwrap().log, LogType::WarmData);
+    // What is left is 168 holes, though there are more blocks up to the end of the segment.
+    let valid = manager.valid_blocks();
+    assert!(matches!(take(&manager, LogType::WarmData, 200), Err(SegmentError::NoSpace { .. })));
+    assert_eq!(manager.valid_blocks(), valid);
     // So it is for a user who may not have the last free section.
     let manager = open(8, 1, &dirty, |config| config.user_floor(1));
     let mut runs = Vec::new();

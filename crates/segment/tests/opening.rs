@@ -138,6 +138,20 @@ fn a_read_only_volume_has_two_logs() {
     assert_eq!(manager.sections_of_logs(), [0, 3]);
 }
 
+/// Where a log stands when a volume is opened, there is its zone: others begin behind it.
+#[test]
+fn logs_keep_to_zones_of_their_own() {
+    let mut geometry = geometry(24, 1);
+    geometry.secs_per_zone = 4;
+    let manager = SegmentManager::empty(SegmentConfig::new(geometry, 0, 0)).unwrap();
+    // Logs stand in both of the first two zones, and segments 6 and 7 are free.
+    manager.allocate(LogType::HotNode, &[Summary::default(); 512], 1, &mut Vec::new()).unwrap();
+    assert_eq!(manager.log(LogType::HotNode).segment, SegmentNo(8));
+    // In its own zone it goes on.
+    manager.allocate(LogType::WarmNode, &[Summary::default(); 512], 1, &mut Vec::new()).unwrap();
+    assert_eq!(manager.log(LogType::WarmNode).segment, SegmentNo(6));
+}
+
 #[test]
 fn a_table_of_segments_that_are_all_in_use_is_opened() {
     let used = [entry(LogType::WarmData, &[3]); 20];

@@ -166,3 +166,18 @@ fn a_log_that_finds_nothing_better_says_so_and_keeps_nothing() {
     manager.leave_held().unwrap();
     assert_eq!(manager.next_block(LogType::WarmData), at(&manager, 1, 0));
 }
+
+/// A log that was not moved would write over what is held: it does not, and nothing is lost of what it claimed.
+#[test]
+fn a_log_does_not_write_over_what_is_held() {
+    let manager = open(12, 1, &[], |config| config.user_floor(0));
+    manager.hold(at(&manager, 1, 10)).unwrap();
+    for count in [5, 600] {
+        let mut runs = Vec::new();
+        let error = manager.allocate(LogType::WarmData, &vec![summary(); count], 1, &mut runs).unwrap_err();
+        assert!(matches!(error, SegmentError::InUse { segment: SegmentNo(1), offset: 10, .. }), "{error}");
+        assert_eq!((runs.len(), counts(&manager)), (0, (6, 0, 0)));
+    }
+    manager.leave_held().unwrap();
+    manager.allocate(LogType::WarmData, &[summary(); 5], 1, &mut Vec::new()).unwrap();
+}

@@ -3,10 +3,13 @@
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+use std::error::Error;
+use std::sync::Arc;
+
 use f2fs_format::feature::Features;
-use f2fs_format::summary::Summary;
-use f2fs_format::{BlockAddr, LogType, Nid};
-use f2fs_segment::{Class, NodeLog, Run, SegmentConfig, SegmentError, SegmentManager};
+use f2fs_format::summary::{Summary, SummaryBlock};
+use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_segment::{Class, NodeLog, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource};
 
 const SEGMENTS: u32 = 4;
 const SECTIONS: u32 = 24;
@@ -240,4 +243,32 @@ fn logs_leave_zones_while_there_are_free_ones() {
     manager.begin_checkpoint(6).unwrap();
     manager.end_checkpoint();
     assert_eq!(manager.free_sections(), SECTIONS - 6);
+}
+
+struct Blank;
+
+impl SummarySource for Blank {
+    fn read_summary(&self, _: SegmentNo) -> Result<Box<SummaryBlock>, Box<dyn Error + Send + Sync>> {
+        Ok(SummaryBlock::new_box())
+    }
+}
+
+/// Also where old summaries could be read: a zone is written from its start to its end.
+#[test]
+fn holes_of_zones_are_not_filled() {
+    let mut config = SegmentConfig::embedded(7 * SEGMENTS, SEGMENTS).unwrap();
+    config.geometry.features = Features::BLKZONED;
+    let manager = SegmentManager::empty(config.user_floor(0).summaries(Arc::new(Blank))).unwrap();
+    let take = |count| {
+        let mut runs = Vec::new();
+        let summaries = vec![Summary::new(Nid(5), 0, 0); count];
+        manager.allocate(LogType::WarmData, &summaries, 1, &mut runs).map(|()| runs)
+    };
+    // The log's section, and into the only one that is free.
+    let runs = take(3000).unwrap();
+    (0..1024).for_each(|at| manager.invalidate(runs[0].addr.offset(2 * at), 1).unwrap());
+    manager.begin_checkpoint(6).unwrap();
+    manager.end_checkpoint();
+    assert!(matches!(take(1200), Err(SegmentError::NoSpace { free: 0, .. })));
+    assert_eq!(manager.mean_hole(LogType::WarmData), 512.0 - f64::from((3000u32 - 2048) % 512));
 }
