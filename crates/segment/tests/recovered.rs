@@ -11,7 +11,9 @@ use common::{open, used};
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Summary, SummaryBlock, TYPE_DATA, TYPE_NODE};
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
-use f2fs_segment::{Phase, SegmentConfig, SegmentError, SegmentManager, SummarySource, VictimPolicy};
+use f2fs_segment::cost::CostModel;
+use f2fs_segment::plan::{Planner, Strategy};
+use f2fs_segment::{Class, Phase, SegmentConfig, SegmentError, SegmentManager, SummarySource, VictimPolicy};
 
 /// Summaries that are of another type than they should be.
 struct Ssa;
@@ -165,6 +167,27 @@ fn a_log_that_finds_nothing_better_says_so_and_keeps_nothing() {
     manager.hold(at(&manager, 6, 300)).unwrap();
     manager.leave_held().unwrap();
     assert_eq!(manager.next_block(LogType::WarmData), at(&manager, 1, 0));
+}
+
+/// The block was written after the checkpoint that was opened: nothing in its segment is rewritten in its place.
+#[test]
+fn a_segment_with_an_adopted_block_counts_as_written_to() {
+    for adopts in [false, true] {
+        let runs_of_two = (0..512).filter(|at| at % 6 < 2);
+        let manager = open(7, 1, &[(6, used(LogType::WarmData, runs_of_two))], with_summaries);
+        if adopts {
+            manager.adopt(at(&manager, 6, 500), summary(), 5).unwrap();
+        }
+        let planner = Planner::new(CostModel::nvme(), Strategy::PartialAlways, 1.0);
+        let (mut runs, mut rewrites) = (Vec::new(), Vec::new());
+        for count in [511, 40] {
+            let summaries = vec![summary(); count];
+            let (class, log) = (Class::User, LogType::WarmData);
+            manager.allocate_selective(class, log, &summaries, 6, &planner, &mut runs, &mut rewrites).unwrap();
+        }
+        assert_eq!(manager.log(LogType::WarmData).segment, SegmentNo(6));
+        assert_eq!(rewrites.is_empty(), adopts, "{rewrites:?}");
+    }
 }
 
 /// A log that was not moved would write over what is held: it does not, and nothing is lost of what it claimed.

@@ -1,4 +1,4 @@
-use super::{Choice, Gap, Layout, Planner, Strategy};
+use super::{Choice, Gap, Layout, Planner, Strategy, greedy};
 use crate::cost::{Card, CostModel, Interior};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
@@ -231,5 +231,7 @@ fn equally_long_runs_are_told_apart() {
         let seconds = planner.objective(&planner.outcome(&layout, request, &choices));
         let least = brute_force(&planner, &layout, request);
         assert!((seconds - least).abs() <= 1e-9 * least, "case {case}: {seconds} for {choices:?}, not {least}");
+        // Nothing is said of what the request does not reach.
+        assert_eq!(choices, greedy::trim(&layout, request, &choices), "case {case}: {request} blocks");
     }
 }
