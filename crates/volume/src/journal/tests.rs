@@ -102,7 +102,7 @@ fn each_mode_says_what_is_in_its_records() {
 #[test]
 fn a_record_takes_an_eighth_of_a_lane_in_data() {
     let attached = attached(JournalMode::Journal);
-    let mut sync = |blocks| {
+    let sync = |blocks| {
         attached.keep(Nid(7), [write(10, blocks)].into_iter(), true);
         let mut collected = Collected::default();
         attached.get().unwrap().data.as_ref().unwrap().collect(Nid(7), &mut collected);
