@@ -236,6 +236,8 @@ mod tests {
             assert!(!table.take(&all), "{from}..={to}");
             assert_eq!(words(), before, "{from}..={to}");
         }
+        let far = BlockRange::new(30_000, 30_009).expect("a range of blocks");
+        assert!(table.take(&[Claim { range: far, mode: Mode::Shared }]), "its words are made");
         assert!(table.take(&first));
         assert_ne!(words(), before);
         table.release_words(&first);

@@ -77,6 +77,12 @@ impl Chunk {
         }
     }
 
+    /// How often a change of several words has begun or ended.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Relaxed)
+    }
+
     pub(super) fn lock(&self) -> Locked<'_> {
         Locked { chunk: self, changing: false, _guard: self.lock.lock() }
     }
@@ -210,14 +216,13 @@ mod tests {
     #[test]
     fn the_version_is_odd_while_several_words_change() {
         let chunk = Chunk::new();
-        let version = || chunk.version.load(Relaxed);
         drop(chunk.lock());
-        assert_eq!(version(), 0, "nothing changed");
+        assert_eq!(chunk.version(), 0, "nothing changed");
         let mut locked = chunk.lock();
         locked.begin();
-        assert_eq!(version(), 1);
+        assert_eq!(chunk.version(), 1);
         drop(locked);
-        assert_eq!(version(), 2);
+        assert_eq!(chunk.version(), 2);
     }
 
     #[test]
@@ -232,6 +237,7 @@ mod tests {
         assert_eq!(locked.forward(4, 100, Bits::NONE), Some(4));
         assert_eq!(locked.backward(0, 40, Bits::DIRTY), Some(5));
         assert_eq!(locked.backward(16, 40, Bits::DIRTY), Some(16));
+        assert_eq!(locked.backward(3, 40, Bits::DIRTY), Some(5));
         assert_eq!(locked.backward(5, 40, Bits::DIRTY), Some(5));
         assert_eq!(locked.backward(0, 5, Bits::DIRTY), Some(5), "a run of one block");
         assert_eq!(locked.backward(3, 40, Bits::NONE), None);

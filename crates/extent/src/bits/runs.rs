@@ -144,6 +144,23 @@ mod tests {
     }
 
     #[test]
+    fn a_change_joins_its_neighbour_behind() {
+        let mut runs = Runs::default();
+        for (first, last, bits) in [(10, 19, Bits::NEW), (30, 39, Bits::DIRTY), (20, 29, Bits::DIRTY)] {
+            assert_eq!(runs.change(range(first, last), bits, Bits::NONE), 10);
+        }
+        assert_eq!(runs.len(), 2);
+        for block in [20, 29, 30, 39] {
+            assert_eq!(runs.at(block), Run { range: range(20, 39), bits: Bits::DIRTY });
+        }
+        // Two at once: each of the three runs that it changes becomes that of its neighbour.
+        runs.change(range(25, 50), Bits::NEW, Bits::NONE);
+        runs.change(range(0, 24), Bits::NEW | Bits::DIRTY, Bits::NONE);
+        assert_eq!((runs.len(), runs.at(30).range), (2, range(0, 39)));
+        assert_eq!(runs.at(40), Run { range: range(40, 50), bits: Bits::NEW });
+    }
+
+    #[test]
     fn within_covers_the_range_without_gaps() {
         let mut runs = Runs::default();
         runs.change(range(5, 7), Bits::DIRTY, Bits::NONE);

@@ -68,19 +68,38 @@ fn what_a_short_change_touches_moves_into_a_chunk() {
     );
 }
 
-/// Another thread holds the chunk's lock for a change of several words that has not begun.
+#[test]
+fn readers_are_told_of_every_change_of_several_words() {
+    let bits = ExtentBits::new();
+    let versions = || {
+        let chunks = bits.chunks.get().expect("there are two");
+        [0, 1].map(|number| chunks.get(number).expect("it was made").version())
+    };
+    bits.set(0..8, A);
+    bits.set(CHUNK_BLOCKS..CHUNK_BLOCKS + 8, A);
+    assert_eq!(versions(), [0, 0], "one word");
+    bits.set(7..9, A);
+    assert_eq!(versions(), [2, 0]);
+    bits.clear(CHUNK_BLOCKS - 1..=CHUNK_BLOCKS, A);
+    assert_eq!(versions(), [4, 2]);
+    bits.convert(.., B, A);
+    assert_eq!(versions(), [6, 4]);
+    assert_eq!((bits.count(.., A), bits.count(0..2 * CHUNK_BLOCKS, B)), (0, u128::from(2 * CHUNK_BLOCKS)));
+}
+
+/// Another thread holds the lock of the map and that of the chunk, for a change of several words that has not begun.
 #[test]
 fn one_word_is_changed_and_any_are_read_without_a_lock() {
     let bits = ExtentBits::new();
     bits.set(0..100, A);
     let Some(Short::Chunk(chunk, _)) = bits.short(range(0, 99)) else { panic!("it has a chunk") };
-    let lock = chunk.lock();
+    let locks = (bits.runs.lock(), chunk.lock());
     assert_eq!(bits.set(8..=10, B), 3);
     assert_eq!(bits.convert(9..=9, C, A), 1);
     assert_eq!((bits.get(8), bits.get(9)), (A | B, B | C));
     assert!(bits.test_all(0..9, A) && bits.test_any(0..100, C));
     assert_eq!(bits.count(0..100, A), 99);
-    drop(lock);
+    drop(locks);
 }
 
 #[test]

@@ -158,6 +158,11 @@ fn a_frozen_block_is_written_as_it_was() {
     world.set(3, 6);
     world.with(|locked| locked.forgive());
     assert_eq!(addr(world.image()), (6, 3));
+    // One that is given up.
+    world.with(|locked| locked.owe());
+    world.set(3, 7);
+    assert!(world.with(|locked| locked.unfreeze()));
+    assert_eq!(addr(world.image()), (7, 3));
 }
 
 /// Who changed again is of the next checkpoint.
