@@ -241,15 +241,13 @@ impl FileData<'_> {
     }
 
     /// Moves inline data to a block of its own (`f2fs_convert_inline_inode`). The caller has the whole file
-    /// exclusively.
+    /// exclusively, and knows that its data stands in the inode.
     pub(crate) fn convert_inline(&self, op: &Op<'_>, inode: &Inode, content: &Content) -> Result<(), FsError> {
         let features = self.volume.features();
         let data = {
             let block = inode.node.read();
             let raw = block.inode();
-            if raw.i_inline & inline::DATA == 0 {
-                return Ok(());
-            }
+            debug_assert!(raw.i_inline & inline::DATA != 0, "callers ask for data in the inode alone");
             (raw.i_size.get() > 0).then(|| {
                 let inline = raw.inline_data(features);
                 let mut data = self.volume.recycler().take_stale(1);
@@ -320,4 +318,23 @@ pub(crate) fn wrote(inode: &Inode, raw: &mut RawInode, end: u64, now: Time) {
 fn chunk_len(offset: u64, len: usize) -> usize {
     let end = (offset / BLOCK_BYTES / CHUNK + 1) * CHUNK * BLOCK_BYTES;
     ((end - offset) as usize).min(len)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_end_with_segments_of_the_file() {
+        let segment = CHUNK * BLOCK_BYTES;
+        for (offset, len, chunk) in [
+            (0, 10 << 20, segment),
+            (5, 10 << 20, segment - 5),
+            (segment - 1, 10 << 20, 1),
+            (7 * segment, 10 << 20, segment),
+            (7 * segment + 100, 200, 200),
+        ] {
+            assert_eq!(chunk_len(offset, len), chunk as usize, "{len} from {offset}");
+        }
+    }
 }

@@ -1,0 +1,46 @@
+//! Writes that are longer than one operation.
+
+use std::sync::Arc;
+
+use f2fs_device::Operation;
+use f2fs_device_test::{FaultDevice, FaultRule, bytes};
+use f2fs_files::{FileSystem, Options};
+use f2fs_test_kit::volumes::{assert_clean, formatted};
+use f2fs_volume::format::FormatOptions;
+
+use crate::{content, open};
+
+const MIB: usize = 1 << 20;
+
+/// As much as there is space for is written, and counted.
+#[test]
+fn a_write_goes_as_far_as_there_is_space() {
+    let device = formatted(128, &FormatOptions::default());
+    let fs = open(&device, Options::new());
+    let file = fs.create_file("/file", 0o644).unwrap();
+    let stat = fs.statfs();
+    let left = (stat.user_blocks - stat.valid_blocks) as usize * 4096;
+    let data = bytes(left + MIB, 1);
+    let written = file.write_at(&data, 0).unwrap();
+    assert!(written > left - 3 * MIB && written < left, "{written} of {left}");
+    assert!(content(&file) == data[..written]);
+    drop(file);
+    fs.close().unwrap();
+    assert_clean(&device);
+}
+
+/// An error is told, though a part is written; the size says how much.
+#[test]
+fn an_error_behind_a_part_is_told() {
+    let memory = formatted(128, &FormatOptions::default());
+    let device = Arc::new(FaultDevice::new(memory));
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let file = fs.create_file("/file", 0o644).unwrap();
+    let data = bytes(40 * MIB, 1);
+    // The first sixteen are one operation; a request is half a megabyte at most.
+    device.arm(FaultRule::on([Operation::Write]).after(50));
+    let error = file.write_at(&data, 0).unwrap_err();
+    assert!(device.faults() == 1 && error.device().is_some(), "{error}");
+    let found = content(&file);
+    assert!(found.len() >= 16 * MIB && found == data[..found.len()], "{}", found.len());
+}
