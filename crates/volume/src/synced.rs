@@ -66,16 +66,3 @@ mod tests {
         assert!(![Changed, Room, Opened, Journal, Names].iter().any(|reason| reason.is_of_names()));
     }
 }
-
-#[cfg(all(test, not(any(loom, shuttle))))]
-#[allow(clippy::unwrap_used)] // a test fails by panicking
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_of_names_does_for_names_alone() {
-        use MustCheckpoint::*;
-        assert!([NotRegular, Links, Renamed, NewParent].into_iter().all(MustCheckpoint::is_of_names));
-        assert!(![Changed, Room, Opened, Journal, Names].into_iter().any(MustCheckpoint::is_of_names));
-    }
-}
