@@ -130,3 +130,37 @@ fn waits_are_counted_and_measured() {
     assert!(directory > size_of::<Directory>());
     assert_eq!(table.bytes(), size_of::<ExtentTable>() + queue + directory);
 }
+
+/// A line of which it had no block before it waited for one of another line.
+#[test]
+fn a_covering_request_sees_what_was_granted_in_turn() {
+    let table = ExtentTable::new();
+    let holder = table.exclusive(60..=60);
+    let mut waits = table.exclusive_async(60..=200);
+    assert!(poll(&mut waits).is_none());
+    drop(holder);
+    let granted = poll(&mut waits).expect("its turn");
+    for first in [0, 61, 100, 190] {
+        assert!(table.try_exclusive(first..).is_none() && table.try_shared(first..).is_none(), "{first}");
+        assert_eq!(table.locked(first..), Some(Mode::Exclusive));
+    }
+    assert!(table.try_exclusive(201..).is_some());
+    drop(granted);
+    assert!(table.try_exclusive(..).is_some());
+}
+
+#[test]
+fn a_block_may_be_written_by_who_has_it_alone() {
+    let table = ExtentTable::new();
+    let written = |blocks: [u64; 4]| blocks.map(|block| table.may_be_written(block));
+    assert_eq!(written([0, 5, 1 << 20, u64::MAX]), [false; 4]);
+    let reader = table.shared(3..=9);
+    let writer = table.exclusive(12..=100);
+    assert_eq!(written([3, 9, 10, 11]), [false; 4]);
+    assert_eq!(written([12, 15, 64, 100]), [true; 4]);
+    assert_eq!(written([101, 108, 36, 1 << 20]), [false, false, true, false]);
+    let truncate = table.exclusive(1 << 20..);
+    assert_eq!(written([(1 << 20) - 1, 1 << 20, u64::MAX, 9]), [false, true, true, false]);
+    drop((reader, writer, truncate));
+    assert_eq!(written([12, 100, 1 << 20, u64::MAX]), [false; 4]);
+}

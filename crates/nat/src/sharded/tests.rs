@@ -158,6 +158,12 @@ fn without_a_hint_a_look_at_every_block_finds_what_is_free() {
     assert!(!world.is_exhausted());
     assert_eq!((world.allocate(), world.missed()), (None, 1));
     assert!(world.is_exhausted());
+    // That stays the answer until a NID comes back by a way that says so.
+    world.table.slot(2).put(8);
+    assert_eq!(world.allocate(), None);
+    world.table.slot(2).take(8);
+    world.sharded.put(&world.table, 2, 8);
+    assert_eq!((world.allocate(), world.allocate(), world.missed()), (Some(2), None, 1));
 }
 
 #[test]
