@@ -2,7 +2,7 @@
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use f2fs_files::{FileKind, FileSystem, FsError, NewFile, Options};
+use f2fs_files::{FileKind, FileSystem, FsError, NewFile, OpenOptions, Options, RenameMode};
 use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
 
@@ -47,4 +47,34 @@ fn a_path_with_a_slash_at_its_end_makes_a_directory_alone() {
     assert!(matches!(fs.create("/fifo/", &NewFile::new(FileKind::Fifo, 0o644)), Err(FsError::NotFound)));
     assert!(matches!(fs.create_file("/file/", 0o644), Err(FsError::IsDirectory)));
     assert_eq!(fs.read_dir("/").unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_that_is_opened_and_made_has_the_permissions_that_were_asked_for() {
+    let fs = file_system();
+    let made = |options: &mut OpenOptions, path: &str| {
+        options.open(&fs, path).unwrap();
+        fs.metadata(path).unwrap().permissions
+    };
+    assert_eq!(made(OpenOptions::new().write(true).create(true), "/usual"), 0o644);
+    assert_eq!(made(OpenOptions::new().write(true).create(true).mode(0o4711), "/other"), 0o4711);
+    assert_eq!(made(OpenOptions::new().append(true).create_new(true).mode(0o600), "/new"), 0o600);
+    assert_eq!(made(OpenOptions::new().write(true).create(true).mode(0o777), "/other"), 0o4711, "it was there");
+}
+
+/// A file gets no name in another file system, however it is given.
+#[test]
+fn names_stay_within_one_file_system() {
+    let (one, two) = (file_system(), file_system());
+    let new = NewFile::new(FileKind::Regular, 0o644);
+    let stranger = two.root().unwrap().create("f", &new).unwrap();
+    let unnamed = two.root().unwrap().create_unnamed(&new).unwrap();
+    let root = one.root().unwrap();
+    for file in [&stranger, &unnamed] {
+        assert!(matches!(root.link("f", file), Err(FsError::OtherVolume)));
+        assert!(matches!(root.link_over("f", file), Err(FsError::OtherVolume)));
+    }
+    let moved = two.root().unwrap().rename("f", &root, "f", RenameMode::Replace);
+    assert!(matches!(moved, Err(FsError::OtherVolume)));
+    assert_eq!((one.read_dir("/").unwrap().count(), two.read_dir("/").unwrap().count()), (0, 1));
 }

@@ -1,4 +1,4 @@
-//! A name that leads to a node of a file's data, which looks like an inode.
+//! A name that leads to a node of a file's data, which looks like an inode; and a root that is no directory.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -37,5 +37,16 @@ fn a_node_is_not_taken_for_an_inode() {
         for error in [fs.metadata("/dir/below").unwrap_err(), fs.open_file("/dir/below").unwrap_err()] {
             assert!(error.is_corruption() && error.to_string().contains("a directory entry names"), "{error}");
         }
+    }
+}
+
+#[test]
+fn a_root_that_is_no_directory_is_not_opened() {
+    let device = volume();
+    let root = ino(&device, "/");
+    patch_node(&device, root, |node| node.inode_mut().i_mode = 0o100_644.into());
+    for read_only in [true, false] {
+        let opened = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(read_only));
+        assert!(opened.is_err(), "read only: {read_only}");
     }
 }
