@@ -156,14 +156,15 @@ impl<'a> FileData<'a> {
         ahead = (0..ahead).take_while(|at| !cache.table().contains(pages.key(end + at))).count() as u64;
         // With all that is read locked: nobody writes the block with the end meanwhile.
         let size = content.size();
-        let (wanted_end, buf_end) = (end, offset + buf.len() as u64);
+        let buf_end = offset + buf.len() as u64;
         let _gate = self.volume.begin_read();
         content.cache.refresh(self.volume.moves(inode.ino));
         loop {
             let result = self.read_runs(inode, content, first, end + ahead - 1, |block, len, data| {
                 let from = (block * BLOCK_BYTES).max(offset);
                 let to = ((block + len) * BLOCK_BYTES).min(buf_end).max(from);
-                if block < wanted_end && to > from {
+                // Of what is read ahead nothing goes there.
+                if to > from {
                     let out = &mut buf[(from - offset) as usize..(to - offset) as usize];
                     match data {
                         Some(data) => {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use f2fs_device::{MemoryDevice, Operation};
-use f2fs_device_test::{FaultDevice, FaultRule};
+use f2fs_device_test::{FaultDevice, FaultRule, HeldDevice};
 use f2fs_format::BLOCK_SIZE;
 use f2fs_format::inode::{Inode as RawInode, advise, inline};
 use f2fs_format::node::ADDRS_PER_BLOCK;
@@ -230,15 +230,17 @@ fn a_cut_that_fails_leaves_what_it_did_not_reach() {
     }
 }
 
-/// Nor does it take data with it that waits in the page cache in front of what it freed.
+/// The size is that of the blocks in front of what was freed, also where it waits in the page cache and that in the
+/// inode is less.
 #[test]
 fn a_cut_that_fails_leaves_the_size_of_the_page_cache() {
     const BLOCK: u64 = BLOCK_SIZE as u64;
     let fs = open(Options::new().page_cache(1 << 20));
     let file = fs.create_file("/file", 0o644).unwrap();
-    file.write_at(&[7; BLOCK_SIZE], 1000 * BLOCK).unwrap();
+    file.write_at(&[7; BLOCK_SIZE], 0).unwrap();
     fs.checkpoint().unwrap();
-    // Another node, in which nothing is yet.
+    // In a node a block behind the end, and in the next one a page that is still to be written.
+    file.allocate(1000 * BLOCK, 10, AllocateFlags::KEEP_SIZE).unwrap();
     let first = u64::from(fs.core.content(file.inode()).addresses.inode);
     file.write_at(&[8; BLOCK_SIZE], (first + 2 * ADDRS_PER_BLOCK as u64 - 5) * BLOCK).unwrap();
     let slot = find_slot(&fs.core.volume, &file.inode().node, 1000).unwrap().unwrap();
@@ -249,6 +251,41 @@ fn a_cut_that_fails_leaves_the_size_of_the_page_cache() {
     }
     assert!(file.set_len(100).is_err());
     let i_size = file.inode().node.read().inode().i_size.get();
-    assert_eq!((i_size, file.size()), (1001 * BLOCK, (first + ADDRS_PER_BLOCK as u64) * BLOCK));
+    assert_eq!((i_size, file.size()), (BLOCK, first * BLOCK));
     assert_eq!(fs.stats().dirty_pages, 0);
+}
+
+/// A durable write that fails gives back the size that it asked for, but not what another thread wrote behind it.
+#[test]
+fn a_durable_write_that_fails_leaves_what_others_wrote_behind_it() {
+    const BLOCK: u64 = BLOCK_SIZE as u64;
+    for beside in [false, true] {
+        let faulty = PlainArc::new(FaultDevice::new(volume()));
+        let held = PlainArc::new(HeldDevice::new(faulty.clone()));
+        let fs = FileSystem::open(held.clone(), Options::new()).unwrap();
+        let file = fs.create_file("/file", 0o644).unwrap();
+        file.write_at(&[1; 2 * BLOCK_SIZE], 0).unwrap();
+        file.sync_all().unwrap();
+        held.hold_next(Operation::Write);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| file.write_durable(&[2; 2 * BLOCK_SIZE], 2 * BLOCK));
+            held.wait_until_held();
+            if beside {
+                file.write_at(&[3; BLOCK_SIZE], 6 * BLOCK).unwrap();
+            }
+            faulty.arm(FaultRule::on([Operation::Write]));
+            held.release();
+            assert!(writer.join().unwrap().is_err());
+        });
+        let blocks = if beside { 7 } else { 2 };
+        let mut wanted = vec![1; 2 * BLOCK_SIZE];
+        if beside {
+            wanted.resize(6 * BLOCK_SIZE, 0);
+            wanted.resize(7 * BLOCK_SIZE, 3);
+        }
+        let mut found = vec![9; wanted.len()];
+        assert_eq!(file.read_at(&mut found, 0).unwrap(), wanted.len());
+        let i_size = file.inode().node.read().inode().i_size.get();
+        assert_eq!((i_size, file.size(), found == wanted), (blocks * BLOCK, blocks * BLOCK, true), "{beside}");
+    }
 }

@@ -3,43 +3,12 @@
 use std::sync::Arc;
 
 use f2fs_device::Operation;
-use f2fs_device_test::{FaultDevice, FaultRule, HeldDevice};
+use f2fs_device_test::{FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, Options};
-use f2fs_test_kit::volumes::{formatted, within};
-use f2fs_volume::VolumeOptions;
+use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
 
-use crate::{BLOCK, LIMIT, content, open};
-
-/// A durable write that fails gives back the size that it asked for, but not what another thread wrote behind it.
-#[test]
-fn a_write_that_fails_leaves_what_others_wrote_behind_it() {
-    within(LIMIT, || {
-        let memory = formatted(64, &FormatOptions::default());
-        let faulty = Arc::new(FaultDevice::new(memory));
-        let held = Arc::new(HeldDevice::new(faulty.clone()));
-        let fs = FileSystem::open(held.clone(), Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
-        let file = Arc::new(fs.create_file("/file", 0o644).unwrap());
-        file.write_at(&[1; 2 * BLOCK], 0).unwrap();
-        file.sync_all().unwrap();
-        held.hold_next(Operation::Write);
-        let writer = {
-            let file = file.clone();
-            std::thread::spawn(move || file.write_durable(&[2; 2 * BLOCK], 2 * BLOCK as u64))
-        };
-        held.wait_until_held();
-        file.write_at(&[3; BLOCK], 6 * BLOCK as u64).unwrap();
-        faulty.arm(FaultRule::on([Operation::Write]));
-        held.release();
-        assert!(writer.join().unwrap().is_err());
-        let stat = fs.metadata("/file").unwrap();
-        assert_eq!((stat.size, file.size()), (7 * BLOCK as u64, 7 * BLOCK as u64));
-        let mut wanted = vec![1; 2 * BLOCK];
-        wanted.resize(6 * BLOCK, 0);
-        wanted.resize(7 * BLOCK, 3);
-        assert!(content(&file) == wanted);
-    });
-}
+use crate::{BLOCK, content, open};
 
 /// An error in front of the write is told: nothing was written, and nobody tries another way behind the caller's back.
 #[test]

@@ -14,7 +14,7 @@ use f2fs_test_kit::harm::{geometry, ino, patch_node, patch_superblock};
 use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
 
-use crate::{BLOCK, content, open};
+use crate::{BLOCK, STRIDE, content, open};
 
 thread_local! {
     static NOW: Cell<i64> = const { Cell::new(1_700_000_000) };
@@ -118,7 +118,8 @@ fn reads_into_memory_take_what_there_is() {
     let data = f2fs_device_test::bytes(2 * BLOCK + 1000, 1);
     file.write_at(&data, 0).unwrap();
     content(&file);
-    for (offset, blocks, wanted) in [(0, 2, 2), (0, 8, 3), (BLOCK, 8, 2), (2 * BLOCK, 1, 1), (100, 2, 3), (5000, 1, 2)]
+    for (offset, blocks, wanted) in
+        [(0, 2, 2), (0, 8, 3), (BLOCK, 8, 2), (BLOCK, 4, 2), (2 * BLOCK, 1, 1), (100, 2, 3), (5000, 1, 2)]
     {
         let mut into = AlignedBuf::new(blocks);
         let before = device.counts().blocks_read;
@@ -130,9 +131,9 @@ fn reads_into_memory_take_what_there_is() {
     }
 }
 
-/// A cut of what stands in the inode changes the times, as any other does.
+/// A change of what stands in the inode changes the times, as any other does.
 #[test]
-fn a_cut_within_the_inode_changes_the_times() {
+fn a_change_within_the_inode_changes_the_times() {
     let device = formatted(64, &FormatOptions::default());
     let fs = open(&device, Options::new().clock(clock));
     let file = fs.create_file("/file", 0o644).unwrap();
@@ -146,6 +147,11 @@ fn a_cut_within_the_inode_changes_the_times() {
         wanted.resize(size as usize, 0);
         assert_eq!(content(&file), wanted);
     }
+    NOW.set(NOW.get() + 100);
+    file.punch_hole(5, 10).unwrap();
+    let stat = file.metadata().unwrap();
+    assert_eq!((stat.modified, stat.changed, stat.inline), (clock(), clock(), true), "a hole");
+    assert!(content(&file)[..20] == [[7; 5], [0; 5], [0; 5], [7; 5]].concat());
 }
 
 /// A mark is a change of the inode, not of the content.
@@ -175,6 +181,23 @@ fn a_cut_to_the_same_size_frees_what_is_reserved() {
     let after = fs.stats();
     assert_eq!((after.valid_blocks, after.user_blocks_written), (before.valid_blocks, before.user_blocks_written));
     assert!(content(&file) == [7; 5000]);
+}
+
+/// A file that grows keeps what is reserved behind its end, however far away that is.
+#[test]
+fn a_file_that_grows_keeps_what_is_reserved() {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = open(&device, Options::new());
+    let file = fs.create_file("/file", 0o644).unwrap();
+    file.write_at(&[7; 5000], 0).unwrap();
+    file.allocate(100 * STRIDE, 3 * BLOCK as u64, AllocateFlags::KEEP_SIZE).unwrap();
+    let before = fs.stats().valid_blocks;
+    for size in [6000, 20_000, 10 * STRIDE] {
+        file.set_len(size).unwrap();
+        assert_eq!((file.size(), fs.stats().valid_blocks), (size, before));
+    }
+    file.set_len(9 * STRIDE).unwrap();
+    assert!(fs.stats().valid_blocks <= before - 3, "a cut does not");
 }
 
 /// A range that ends with a node, or with the first block of one, gets all of its blocks and no node beyond them.

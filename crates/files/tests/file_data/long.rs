@@ -8,7 +8,7 @@ use f2fs_files::{FileSystem, Options};
 use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
 
-use crate::{content, open};
+use crate::{STRIDE, content, open};
 
 const MIB: usize = 1 << 20;
 
@@ -43,4 +43,36 @@ fn an_error_behind_a_part_is_told() {
     assert!(device.faults() == 1 && error.device().is_some(), "{error}");
     let found = content(&file);
     assert!(found.len() >= 16 * MIB && found == data[..found.len()], "{}", found.len());
+}
+
+/// What can fail of a cut comes first: of a device that does not read, the file stays as it is.
+#[test]
+fn a_cut_that_cannot_read_changes_nothing() {
+    const NODES: u64 = 6;
+    let base = formatted(64, &FormatOptions::default());
+    let fs = open(&base, Options::new());
+    let file = fs.create_file("/file", 0o644).unwrap();
+    for node in 0..NODES {
+        file.write_at(&[7; 5000], node * STRIDE).unwrap();
+    }
+    let (wanted, blocks) = (content(&file), file.metadata().unwrap().blocks);
+    drop(file);
+    fs.close().unwrap();
+    drop(fs);
+    let mut failed = 0;
+    for n in 0..12 {
+        let device = Arc::new(FaultDevice::new(Arc::new(base.snapshot())));
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        let file = fs.open_file("/file").unwrap();
+        device.arm(FaultRule::on([Operation::Read]).after(n));
+        let result = file.set_len(100);
+        device.disarm();
+        if result.is_err() {
+            failed += 1;
+            assert!(file.metadata().unwrap().blocks == blocks && content(&file) == wanted, "read {n}");
+            file.set_len(100).unwrap();
+        }
+        assert!(content(&file) == [7; 100]);
+    }
+    assert!(failed > 3, "{failed}");
 }

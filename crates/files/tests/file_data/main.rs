@@ -10,6 +10,7 @@ mod durable;
 mod edges;
 mod long;
 mod moved;
+mod names;
 mod nearly_full;
 mod reserved;
 mod waits;

@@ -16,13 +16,17 @@ const SPARE: u64 = 600;
 pub(crate) struct NearlyFull {
     pub(crate) device: Arc<MemoryDevice>,
     pub(crate) fs: FileSystem,
-    /// A file with one block of ones.
+    /// A file of ones: one block, unless a test asked for more.
     pub(crate) file: File,
     spare: File,
 }
 
 impl NearlyFull {
     pub(crate) fn new(options: Options) -> NearlyFull {
+        NearlyFull::with_blocks(options, 1)
+    }
+
+    fn with_blocks(options: Options, blocks: u64) -> NearlyFull {
         let device = formatted(64, &FormatOptions::default());
         let fs = open(&device, options);
         let create = |path: &str, blocks: u64| {
@@ -30,7 +34,7 @@ impl NearlyFull {
             file.write_at(&vec![1; blocks as usize * BLOCK], 0).unwrap();
             file
         };
-        let (file, spare, filler) = (create("/file", 1), create("/spare", SPARE), create("/filler", 1));
+        let (file, spare, filler) = (create("/file", blocks), create("/spare", SPARE), create("/filler", 1));
         for len in [1 << 20, BLOCK] {
             while filler.append(&vec![2; len]).is_ok() {}
         }
@@ -189,4 +193,29 @@ fn zeros_that_do_not_fit_leave_the_file_as_it_was() {
         file.punch_hole(block, 5 * block).unwrap();
         assert_eq!(full.left(), 5);
     }
+}
+
+/// A range whose blocks fit, and not the node that they need.
+#[test]
+fn zeros_whose_node_does_not_fit_leave_the_file_as_it_was() {
+    // As many as stand below the inode.
+    let blocks = {
+        let fs = open(&formatted(64, &FormatOptions::default()), Options::new());
+        let probe = fs.create_file("/probe", 0o644).unwrap();
+        let needs_a_node = |blocks: &u64| {
+            probe.allocate(0, (blocks + 1) * BLOCK as u64, AllocateFlags::NONE).unwrap();
+            probe.metadata().unwrap().blocks > 1 + blocks + 1
+        };
+        (800..).find(needs_a_node).unwrap()
+    };
+    let full = NearlyFull::with_blocks(Options::new(), blocks);
+    full.leave(5);
+    for more in [5, 6, 7] {
+        let error = full.file.zero_range(0, (blocks + more) * BLOCK as u64).unwrap_err();
+        let (wanted, available) = numbers(&error);
+        assert!(wanted > 5 && available == 5, "{more}: {wanted}");
+        assert!(content(&full.file) == vec![1; blocks as usize * BLOCK] && full.left() == 5, "{more}");
+    }
+    full.file.zero_range(0, (blocks + 4) * BLOCK as u64).unwrap();
+    assert!(content(&full.file) == vec![0; (blocks as usize + 4) * BLOCK] && full.left() == 0);
 }
