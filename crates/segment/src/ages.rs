@@ -249,6 +249,18 @@ mod tests {
             .fold(None, |best: Option<f64>, score| Some(best.map_or(score, |best| best.max(score))))
     }
 
+    /// An age begins with 1, so that emptiness counts among sections that were written a moment ago.
+    #[test]
+    fn what_is_new_has_an_age() {
+        let mut ages = Ages::new(512);
+        ages.update(0, Some((400, 98)), false);
+        ages.update(1, Some((1, 99)), false);
+        assert_eq!(ages.cost_benefit(100), Some(1));
+        // A time that is still to come is no age.
+        ages.update(1, Some((1, 300)), false);
+        assert_eq!(ages.cost_benefit(100), Some(0));
+    }
+
     proptest! {
         #[test]
         fn choices_are_the_best(

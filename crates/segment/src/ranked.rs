@@ -205,6 +205,23 @@ mod tests {
         }
     }
 
+    /// Sections that were written in the same second.
+    #[test]
+    fn equal_keys_fill_more_than_a_piece() {
+        let mut set = Ranked::new((0..1000).map(|item| (7, item)).collect());
+        (1000..1400).for_each(|item| set.insert(7, item));
+        set.insert(6, 5000);
+        set.insert(8, 5001);
+        assert_eq!([5, 6, 7, 8].map(|key| set.count_to(key)), [0, 1, 1401, 1402]);
+        assert_eq!(
+            [0, 1, 700, 1400, 1401].map(|rank| set.select(rank)),
+            [(6, 5000), (7, 0), (7, 699), (7, 1399), (8, 5001)].map(Some)
+        );
+        (0..1400).step_by(2).for_each(|item| set.remove(7, item));
+        assert_eq!([5, 6, 7, 8].map(|key| set.count_to(key)), [0, 1, 701, 702]);
+        assert_eq!(set.select(700), Some((7, 1399)));
+    }
+
     fn agrees_here_and_there(set: &Ranked, members: &[Entry]) {
         assert_eq!((set.len() as usize, set.last()), (members.len(), members.last().copied()));
         for rank in (0..members.len()).step_by(61).chain([members.len() - 1]) {

@@ -96,6 +96,34 @@ fn changed_entries_are_those_that_no_preparation_has_seen() {
     assert_eq!(disk.open(|config| config).valid_blocks(), 1201);
 }
 
+/// The journal is written whole each time, and a block of the table to the copy that is not in use.
+#[test]
+fn entries_stay_in_the_journal_until_their_block_is_written() {
+    let manager = empty(&geometry(180, 1), |config| config);
+    let flush = |capacity| {
+        let flush = manager.begin_checkpoint(capacity).unwrap();
+        let journal: Vec<u32> = flush.sit_journal.iter().map(|(segment, _)| segment.0).collect();
+        let blocks: Vec<(u32, bool)> = flush.sit_blocks.iter().map(|write| (write.index, write.second)).collect();
+        (journal, blocks, flush.sit_bitmap[0])
+    };
+    take(&manager, 1);
+    assert_eq!(flush(6), (vec![1], vec![], 0));
+    manager.end_checkpoint();
+    // Nothing has changed.
+    assert_eq!(flush(6), (vec![1], vec![], 0));
+    manager.end_checkpoint();
+    // It has no room in the journal any more. A checkpoint that fails changes nothing.
+    for _ in 0..2 {
+        assert_eq!(flush(0), (vec![], vec![(0, true)], 0x80));
+    }
+    manager.end_checkpoint();
+    assert_eq!(flush(6), (vec![], vec![], 0x80));
+    manager.end_checkpoint();
+    take(&manager, 1);
+    assert_eq!(flush(0), (vec![], vec![(0, false)], 0));
+    manager.end_checkpoint();
+}
+
 /// A log rests on a block that can be written: a request that fills its segment to the end claims the next one.
 #[test]
 fn a_log_moves_on_with_the_last_block_of_its_segment() {
