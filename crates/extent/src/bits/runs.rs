@@ -81,9 +81,9 @@ impl Runs {
         }
         let to = self.at(range.last());
         if range.last() < to.range.last() && !to.bits.is_empty() {
-            self.map.insert(to.range.first(), (range.last(), to.bits));
             self.map.insert(range.last() + 1, (to.range.last(), to.bits));
         }
+        // What begins inside goes, the one that was split off last as well.
         let inside: Vec<u64> = self.map.range(range.first()..=range.last()).map(|(&first, _)| first).collect();
         for first in inside {
             self.map.remove(&first);
