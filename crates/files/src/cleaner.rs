@@ -384,8 +384,12 @@ mod tests {
         let hour = Duration::from_secs(3600);
         let options = CleanerOptions::default().interval(hour).urgent_interval(hour);
         let cleaner = fs.start_cleaner(options).unwrap();
+        make_holes(&fs, "/more");
+        assert_eq!(cleaner.steps(), 0, "its time has not come");
+        let before = fs.write_stat().checkpoints;
         cleaner.urge();
         wait_for("it does nothing", || cleaner.steps() > 0);
+        wait_for("what it gained is not free", || fs.write_stat().checkpoints > before);
         drop(cleaner);
         assert_eq!(Arc::strong_count(&fs.core), held);
         for _ in 0..20 {

@@ -92,9 +92,13 @@ mod tests {
 
     /// A file system with some large directories and many small ones in another one, none of them in memory.
     fn file_system() -> (FileSystem, InodeRef) {
+        opened(Options::new())
+    }
+
+    fn opened(options: Options) -> (FileSystem, InodeRef) {
         let device = PlainArc::new(MemoryDevice::new(32 * 1024));
         format(&*device, &FormatOptions::default()).unwrap();
-        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let fs = FileSystem::open(device, options).unwrap();
         let new = |kind| NewFile::new(kind, 0o755);
         let above = fs.root().unwrap().create("above", &new(FileKind::Directory)).unwrap();
         for number in 0..LARGE {
@@ -193,5 +197,22 @@ mod tests {
         cache.trim(inodes);
         assert_eq!(blocks(&fs), 6 * each, "it is not counted before so many more came");
         drop(held);
+    }
+
+    /// Who lists one directory after the other makes room among those that were listed.
+    #[test]
+    fn listings_stay_about_within_the_limit() {
+        const LIMIT: u64 = 8;
+        let (fs, above) = opened(Options::new().dentry_cache(core::num::NonZeroUsize::new(LIMIT as usize).unwrap()));
+        let all: Vec<_> =
+            (0..LARGE).map(|number| above.lookup(format!("large-{number}")).unwrap().open_dir().unwrap()).collect();
+        let mut each = 0;
+        for directory in &all {
+            let before = blocks(&fs);
+            directory.read(0, usize::MAX).unwrap();
+            each = each.max(blocks(&fs).saturating_sub(before));
+            assert!(blocks(&fs) <= LIMIT + LIMIT / 4 + each, "{} blocks", blocks(&fs));
+        }
+        assert!(each * LARGE as u64 > 2 * LIMIT, "the test is too small: {each}");
     }
 }

@@ -322,4 +322,12 @@ mod tests {
         assert!(encrypted.is_unreadable_content() && !FsError::NotFound.is_unreadable_content());
         assert!(FsError::corrupt("a size", 3, 0, 2).is_corruption() && !encrypted.is_corruption());
     }
+
+    #[test]
+    fn targets_of_links_have_the_numbers_of_linux() {
+        let number = |len| FsError::LinkTarget { why: "is not one", len, limit: 5 }.raw_os_error();
+        assert_eq!([0, 1, 5, 6].map(number), [2, 22, 22, 36]);
+        let name = |len| FsError::Name(FormatError::Name { why: "is not one", len }).raw_os_error();
+        assert_eq!([0, 255, 256].map(name), [22, 22, 36]);
+    }
 }

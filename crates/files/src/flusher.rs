@@ -171,6 +171,11 @@ mod tests {
         }
     }
 
+    #[test]
+    fn its_time_is_what_it_was_set_to() {
+        assert_eq!(FlusherOptions::default().interval(HOUR).interval, HOUR);
+    }
+
     /// All that is dirty is written when its time has come.
     #[test]
     fn pages_are_written_back_after_a_while() {

@@ -357,8 +357,57 @@ mod tests {
         assert!(counts().1 > 0, "a processor keeps it open");
         read("/b");
         assert_eq!(counts(), (1, 0));
+        assert_ne!(own.handle.inode.list_locks(), 0, "it is on no list");
+        own.handle.inode.unlist_locks();
         fs.remove_file("/a").unwrap();
         drop(own);
         assert_eq!(fs.volume().orphans(), []);
+    }
+
+    /// A file that only the processors keep open leaves memory when its locks are too much.
+    #[test]
+    fn a_file_that_only_processors_keep_open_leaves_memory() {
+        const FAR: u64 = 1 << 40;
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new().lock_memory(0)).unwrap();
+        for path in ["/a", "/b"] {
+            fs.create_file(path, 0o644).unwrap().set_len(FAR + 1).unwrap();
+        }
+        let own = fs.open_file("/a").unwrap();
+        let ino = own.ino();
+        let shared = fs.open_file("/a").unwrap();
+        assert_eq!(shared.read_at(&mut [0], FAR).unwrap(), 1);
+        drop((own, shared));
+        assert!(fs.core.inodes.in_memory(ino).is_some(), "the last one stays");
+        assert_eq!(fs.open_file("/b").unwrap().read_at(&mut [0], FAR).unwrap(), 1);
+        assert!(fs.core.inodes.in_memory(ino).is_none());
+    }
+
+    /// Who writes its pages back has it to the end: it is an orphan until then.
+    #[test]
+    fn a_file_that_is_being_written_back_is_freed_behind_that() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new().page_cache(1 << 20)).unwrap();
+        let nothing = used(&fs);
+        let file = fs.create_file("/f", 0o644).unwrap();
+        file.write_at(&[1; 8192], 0).unwrap();
+        let inode = fs.core.inode(file.ino()).unwrap();
+        drop(file);
+        let writing = inode.pages().unwrap().writing.lock();
+        std::thread::scope(|scope| {
+            let remover = scope.spawn(|| fs.remove_file("/f"));
+            let begin = std::time::Instant::now();
+            while fs.volume().orphans() != [inode.ino] {
+                assert!(begin.elapsed().as_secs() < 60, "it is freed, or never removed");
+                std::thread::yield_now();
+            }
+            assert!(!inode.node.is_removed());
+            drop(writing);
+            remover.join().unwrap().unwrap();
+        });
+        assert!(inode.node.is_removed());
+        assert_eq!(used(&fs), nothing);
     }
 }

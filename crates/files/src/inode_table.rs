@@ -167,6 +167,7 @@ mod tests {
     use f2fs_device::MemoryDevice;
     use f2fs_volume::format::{FormatOptions, format};
 
+    use super::{Inode, Inodes};
     use crate::{FileSystem, Options};
 
     /// Open inodes cannot go, so the table grows. When they are closed, the next checkpoint brings it back to its
@@ -235,5 +236,22 @@ mod tests {
         table.remove(ino);
         assert!(table.in_memory(ino).is_none(), "also if somebody has it");
         drop(inode);
+    }
+
+    #[test]
+    fn so_many_are_dropped_as_was_said_and_none_that_is_in_use() {
+        let fs = file_system();
+        let load = |number: usize| {
+            let ino = fs.create_file(format!("/{number}"), 0o644).unwrap().ino();
+            (ino, Arc::new(Inode::load(&fs.core.volume, ino, &fs.core.directories).unwrap()))
+        };
+        let mut inodes = Inodes { map: (0..6).map(load).collect(), crowded_at: 0 };
+        inodes.drop_unused(2);
+        assert_eq!(inodes.map.len(), 4);
+        let used = inodes.map.values().next().unwrap().clone();
+        inodes.drop_unused(0);
+        assert_eq!(inodes.map.len(), 4);
+        inodes.drop_unused(10);
+        assert!(inodes.map.keys().eq([&used.ino]));
     }
 }

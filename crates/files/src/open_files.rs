@@ -180,4 +180,22 @@ mod tests {
         let last = Arc::clone(kept(&fs.open_file("/a").unwrap()).unwrap());
         assert!(last.rests(), "{:?}", last.users);
     }
+
+    /// Names of one directory do not put each other out.
+    #[test]
+    fn many_names_of_a_directory_are_remembered() {
+        const NAMES: usize = 8;
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let paths: Vec<_> = (0..NAMES).map(|number| format!("/file {number}")).collect();
+        let _own: Vec<_> = paths.iter().map(|path| fs.create_file(path, 0o644).unwrap()).collect();
+        // This thread may go to another processor in between.
+        let all = || {
+            let first: Vec<_> = paths.iter().map(|path| fs.open_file(path).unwrap()).collect();
+            let second: Vec<_> = paths.iter().map(|path| fs.open_file(path).unwrap()).collect();
+            first.iter().zip(&second).all(|(one, other)| Arc::ptr_eq(kept(one).unwrap(), kept(other).unwrap()))
+        };
+        assert!((0..100).any(|_| all()));
+    }
 }

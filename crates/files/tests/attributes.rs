@@ -100,3 +100,16 @@ fn a_node_of_another_file_stays_when_the_file_goes() {
     fs.drop_unused();
     assert_eq!((fs.metadata("/").unwrap().ino, fs.read_dir("/").unwrap().count()), (root, names));
 }
+
+/// `system.advise` stands in the inode's own words, and is not set as an attribute.
+#[test]
+fn the_advice_is_no_attribute_that_can_be_set() {
+    let fs = FileSystem::open(formatted(64, &FormatOptions::default()), Options::new()).unwrap();
+    fs.create_file("/file", 0o644).unwrap();
+    for mode in [SetMode::Any, SetMode::Create, SetMode::Replace] {
+        let refused = fs.set_xattr("/file", "system.advise", &[1], mode);
+        assert!(matches!(refused, Err(FsError::WrongKind { .. })), "{refused:?}");
+    }
+    assert!(matches!(fs.xattr("/file", "system.advise"), Err(FsError::NoAttribute)));
+    assert_eq!(fs.xattrs("/file").unwrap(), []);
+}

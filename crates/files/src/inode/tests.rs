@@ -191,3 +191,28 @@ fn a_time_of_creation_is_shown_where_there_is_one() {
         }
     }
 }
+
+/// Who found a name that went meanwhile has nothing to look at.
+#[test]
+fn an_inode_that_was_freed_has_no_attributes() {
+    let fs = file_system(Features(0));
+    let ino = fs.create_file("/f", 0o644).unwrap().ino();
+    let inode = fs.core.inode(ino).unwrap();
+    assert_eq!(inode.stat(Features(0)).unwrap().ino, ino);
+    fs.remove_file("/f").unwrap();
+    assert!(matches!(inode.stat(Features(0)), Err(FsError::NotFound)));
+}
+
+#[test]
+fn a_file_that_fs_verity_protects_says_so() {
+    let fs = file_system(Features(0));
+    let file = fs.create_file("/f", 0o644).unwrap();
+    for (marks, protected) in [(0, false), (advise::VERITY, true), (!advise::VERITY & advise::COLD, false)] {
+        let changed = fs.core.change(|op| {
+            file.handle.inode.node.write(op).inode_mut().i_advise = marks;
+            Ok(())
+        });
+        changed.unwrap();
+        assert_eq!(file.metadata().unwrap().verity, protected, "{marks}");
+    }
+}
