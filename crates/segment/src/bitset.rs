@@ -134,6 +134,16 @@ mod tests {
         assert_eq!((set.next(0), set.next_around(9)), (None, None));
     }
 
+    #[test]
+    fn a_full_set_ends_at_its_bound() {
+        for bound in [0, 1, 63, 64, 65, 70, 4096, 4097, 5000] {
+            let set = BitSet::full(bound);
+            assert_eq!((set.len(), set.next(0)), (bound, (bound > 0).then_some(0)));
+            assert!((0..bound).all(|number| set.contains(number)));
+            assert!((bound..bound + 130).all(|number| !set.contains(number) && set.next(number).is_none()), "{bound}");
+        }
+    }
+
     proptest! {
         #[test]
         fn agrees_with_a_tree(bound in 1u32..300_000, full in any::<bool>(), ops in prop::collection::vec((any::<u32>(), any::<bool>()), 1..200)) {
