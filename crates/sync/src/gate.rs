@@ -314,6 +314,23 @@ impl fmt::Debug for ClosedGate<'_> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn every_guard_is_counted_until_it_goes() {
+        let gate = Gate::new();
+        let count = || gate.inside.iter().map(|count| count.load(Relaxed)).sum::<usize>();
+        let guards = [gate.enter(), gate.try_enter().expect("it is open")];
+        let again = guards[1].again();
+        assert_eq!(count(), 3);
+        drop(guards);
+        assert_eq!(count(), 1);
+        drop(again);
+        assert_eq!(count(), 0);
+        let closed = gate.close();
+        assert!(gate.try_enter().is_none());
+        assert_eq!(count(), 0, "who turns back is not inside");
+        drop(closed);
+    }
+
     /// Between its look at the flag and the lock, the gate was opened.
     #[test]
     fn who_finds_the_gate_open_after_all_is_inside() {

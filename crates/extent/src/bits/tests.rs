@@ -98,6 +98,8 @@ fn one_word_is_changed_and_any_are_read_without_a_lock() {
     assert_eq!(bits.convert(9..=9, C, A), 1);
     assert_eq!((bits.get(8), bits.get(9)), (A | B, B | C));
     assert!(bits.test_all(0..9, A) && bits.test_any(0..100, C));
+    assert!(!bits.test_any(0..100, Bits::USER_2) && !bits.test_any(10..100, C) && !bits.test_any(0..9, C));
+    assert!(!bits.test_all(0..10, A) && !bits.test_all(8..9, A | C));
     assert_eq!(bits.count(0..100, A), 99);
     drop(locks);
 }
@@ -117,6 +119,35 @@ fn runs_go_on_over_the_borders_of_chunks() {
         assert_eq!(bits.run_at(last + 1).range, range(last + 1, u64::MAX));
         bits.clear(.., A);
     }
+}
+
+#[test]
+fn a_gap_between_chunks_ends_with_them() {
+    let bits = ExtentBits::new();
+    bits.set(3..=8, A);
+    bits.set(5 * CHUNK_BLOCKS + 7..=5 * CHUNK_BLOCKS + 9, B);
+    for block in [9, CHUNK_BLOCKS - 1, CHUNK_BLOCKS, 2 * CHUNK_BLOCKS + 11, 5 * CHUNK_BLOCKS + 6] {
+        assert_eq!(bits.run_at(block), Run { range: range(9, 5 * CHUNK_BLOCKS + 6), bits: Bits::NONE }, "{block}");
+        assert_eq!(bits.find_with(block, A | B).map(|run| run.range.first()), Some(5 * CHUNK_BLOCKS + 7), "{block}");
+    }
+    assert_eq!(bits.run_at(9 * CHUNK_BLOCKS).range, range(5 * CHUNK_BLOCKS + 10, u64::MAX));
+}
+
+#[test]
+fn what_has_none_of_the_bits_goes_on_over_gaps_that_a_run_follows() {
+    let bits = ExtentBits::new();
+    for (first, last, what) in [(10, 14, A), (20, 24, B), (30, 34, A), (40, 44, C), (50, 54, B)] {
+        bits.set(first..=last, what);
+    }
+    let without = |from, what| bits.find_without(from, what).map(|found| (found.first(), found.last()));
+    assert_eq!(without(0, A), Some((0, 9)));
+    assert_eq!(without(12, A), Some((15, 29)), "to the next one with the bit, and no further");
+    assert_eq!(without(30, A), Some((35, 54)), "to the last run");
+    assert_eq!(without(21, A | C), Some((20, 29)), "from where its run begins");
+    assert_eq!(without(45, B), Some((45, 49)));
+    assert_eq!(without(60, B), Some((55, u64::MAX)), "nothing follows");
+    bits.set(55.., B);
+    assert_eq!(without(50, B), None);
 }
 
 #[test]
