@@ -279,6 +279,20 @@ mod tests {
         assert!(report.node_blocks > 0 && report.node_blocks == written.moved_node_blocks, "{report:?}");
     }
 
+    /// A section that cannot be read is passed over beside others, too.
+    #[test]
+    fn a_step_passes_over_what_cannot_be_read() {
+        let device = PlainArc::new(FaultDevice::new(PlainArc::new(MemoryDevice::new(32 * 1024))));
+        let fs = thinned(device.clone(), &FormatOptions::default());
+        device.arm(FaultRule::on([Operation::Read]).after(1));
+        let step = fs.core.clean_step(VictimPolicy::Greedy).unwrap().unwrap();
+        assert_eq!(device.faults(), 1);
+        assert!(step.segments > 0 && step.data_blocks > 0, "{step:?}");
+        device.disarm();
+        device.arm(FaultRule::on([Operation::Read]).for_good());
+        assert!(fs.core.clean_step(VictimPolicy::Greedy).is_err(), "they are many");
+    }
+
     /// Nodes that cannot be read keep their data where it is: their section is no victim that was emptied.
     #[test]
     fn a_section_that_cannot_be_emptied_counts_for_nothing() {

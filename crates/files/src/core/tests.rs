@@ -12,7 +12,7 @@ use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{NewNode, VolumeError, VolumeOptions};
 
 use super::*;
-use crate::{FileKind, FileSystem, NewFile, RenameMode};
+use crate::{FileKind, FileSystem, InodeRef, NewFile, RenameMode};
 
 fn open() -> FileSystem {
     let device = PlainArc::new(MemoryDevice::new(32 * 1024));
@@ -119,7 +119,7 @@ fn a_checkpoint_that_is_due_drops_inodes_above_the_limit() {
     let path = |number: usize| format!("/{number}");
     (0..FILES).for_each(|number| drop(fs.create_file(path(number), 0o644).unwrap()));
     let held: Vec<_> = (0..FILES).map(|number| fs.inode_at(path(number)).unwrap()).collect();
-    let inos: Vec<_> = held.iter().map(|inode| inode.ino()).collect();
+    let inos: Vec<_> = held.iter().map(InodeRef::ino).collect();
     let in_memory = || inos.iter().filter(|ino| fs.core.inodes.in_memory(**ino).is_some()).count();
     drop(held);
     assert_eq!(in_memory(), FILES);
@@ -160,4 +160,13 @@ fn each_operation_writes_a_checkpoint_that_is_due() {
         (0..TIMES).for_each(|number| operation(number).unwrap());
         assert!(fs.write_stat().checkpoints > before, "{what}");
     }
+}
+
+/// Also where there is nothing to gain.
+#[test]
+fn a_volume_that_was_stopped_is_not_cleaned() {
+    let fs = open();
+    assert_eq!(fs.clean().unwrap().checkpoints, 0);
+    fs.core.volume.stop(&FsError::Exists);
+    assert!(fs.clean().is_err());
 }

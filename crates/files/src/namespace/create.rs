@@ -160,15 +160,17 @@ mod tests {
     /// The number and the generation together name a file for as long as the volume lives.
     #[test]
     fn a_number_that_is_used_again_has_another_generation() {
-        let mut seen = HashSet::new();
         for ino in [3, 4, 5, 1000, 1 << 20] {
+            let mut seen = HashSet::new();
             for seconds in [0, 1, 2, 1024, 1_700_000_000, 1_700_000_001] {
                 for nanoseconds in [0, 1, 1000, 999_999_999] {
                     seen.insert(generation(Nid(ino), Time { seconds, nanoseconds }));
                 }
             }
+            assert_eq!(seen.len(), 6 * 4, "of number {ino}");
         }
-        assert_eq!(seen.len(), 5 * 6 * 4);
+        let now = Time { seconds: 1_700_000_000, nanoseconds: 5 };
+        assert_ne!(generation(Nid(7), now), generation(Nid(8), now));
     }
 
     #[test]

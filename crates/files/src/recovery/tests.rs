@@ -371,7 +371,9 @@ fn what_a_recovery_needs_is_not_written_over() {
     }
     assert_eq!(needed.len(), 20 * 4);
     let before = device.snapshot();
-    let fs = open(&device).unwrap();
+    // What is freed is discarded when the checkpoint is durable.
+    let options = Options::new().volume(VolumeOptions::new().discard(false));
+    let fs = FileSystem::open(device.clone(), options).unwrap();
     assert_eq!(fs.recovered().files, 20);
     for at in needed {
         assert!(device.read(at, 1).unwrap().block(0) == before.read(at, 1).unwrap().block(0), "block {at}");
@@ -392,5 +394,24 @@ fn a_synced_inode_with_fewer_attributes_is_refused() {
             assert!(error.is_corruption() && text.contains("24") && text.contains("36"), "{text}");
         }
         error => panic!("{error}"),
+    }
+}
+
+/// What a sync says that it has, and that is a node or a directory's, is nobody's to take.
+#[test]
+fn a_synced_block_that_is_no_files_is_an_error() {
+    let (device, fs) = start(Features(0));
+    fs.create_dir("/dir", 0o755).unwrap();
+    (0..30).for_each(|number| drop(fs.create_file(format!("/dir/{number:0>200}"), 0o644).unwrap()));
+    fs.checkpoint().unwrap();
+    let names = fs.core.inode(fs.metadata("/dir").unwrap().ino).unwrap().node.read().address(0, Features(0)).unwrap();
+    let node = fs.core.volume.geometry().main_blkaddr;
+    sync(&fs, "/file", 1);
+    drop(fs);
+    for (addr, what) in [(node, "in use"), (names, "a directory's")] {
+        let device = PlainArc::new(device.snapshot());
+        change(&device, chain(&device)[0], |node| assert!(node.set_address(1, addr, Features(0))));
+        let error = open(&device).unwrap_err();
+        assert!(matches!(error, FsError::Recovery(_)) && error.to_string().contains(what), "{error}");
     }
 }

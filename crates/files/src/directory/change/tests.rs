@@ -117,3 +117,40 @@ fn names_are_listed_before_they_are_written() {
         assert_eq!(dirty, inode.directory().unwrap().blocks());
     }
 }
+
+/// Who lists a directory in parts goes on behind the last name that it was given, though the directory grows meanwhile.
+#[test]
+fn names_keep_their_places_when_a_directory_grows_out_of_its_inode() {
+    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+    format(&*device, &FormatOptions::default()).unwrap();
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    fs.create_file("/f", 0o644).unwrap();
+    fs.create_dir("/d", 0o755).unwrap();
+    let inode = fs.core.inode(fs.metadata("/d").unwrap().ino).unwrap();
+    let directory = inode.directory().unwrap();
+    let link = |number: usize| fs.link("/f", format!("/d/{number:0>100}")).unwrap();
+    (0..10).for_each(link);
+    // Gaps.
+    for number in [0, 3, 4] {
+        fs.remove_file(format!("/d/{number:0>100}")).unwrap();
+    }
+    let list = || directory.list(&fs.core.volume, 0, usize::MAX).unwrap().entries;
+    let before = list();
+    assert!(!directory.is_hashed());
+    fs.core.change(|op| directory.convert(op)).unwrap();
+    assert!(directory.is_hashed());
+    assert_eq!(list(), before);
+    (20..60).for_each(link);
+    assert!(before.iter().all(|entry| list().contains(entry)));
+}
+
+#[test]
+fn a_directory_that_leaves_memory_gives_back_its_names() {
+    let (fs, inode) = hashed(300, 20);
+    let shared = Arc::clone(&inode.directory().unwrap().shared);
+    let taken = || crate::directory::names::NAMES - shared.names.available_exact();
+    assert!(taken() >= 300);
+    fs.close().unwrap();
+    drop((inode, fs));
+    assert_eq!(taken(), 0);
+}

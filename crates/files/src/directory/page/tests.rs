@@ -56,7 +56,7 @@ fn a_block_that_is_not_in_use_is_not_read() {
     directory.shrink(0);
     let free = BlockAddr(volume.geometry().main_end().0 - 1);
     let op = volume.begin().unwrap();
-    inode.node.write(&op).set_address(0, free, volume.features());
+    assert!(inode.node.write(&op).set_address(0, free, volume.features()));
     let error = directory.page(volume, 0).unwrap_err();
     assert!(error.is_corruption() && error.to_string().contains(&free.0.to_string()), "{error}");
 }

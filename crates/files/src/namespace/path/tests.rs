@@ -9,7 +9,7 @@ use f2fs_volume::format::{FormatOptions, format};
 
 use super::lasting;
 use crate::inode::Inode;
-use crate::{FileKind, FileSystem, FsError, NewFile, Options};
+use crate::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode};
 
 /// What is done with an inode fails as long as it is freed.
 fn with(inode: &Arc<Inode>) -> Result<f2fs_format::Nid, FsError> {
@@ -61,4 +61,23 @@ fn a_target_may_fill_its_block() {
             Err(error) => assert!(!is_sound && error.is_corruption(), "{size}: {error}"),
         }
     }
+}
+
+/// A directory that moved has another one above it, whoever went that way before.
+#[test]
+fn the_way_up_is_looked_up_anew() {
+    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+    format(&*device, &FormatOptions::default()).unwrap();
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    for path in ["/a", "/a/b", "/c"] {
+        fs.create_dir(path, 0o755).unwrap();
+    }
+    fs.create_file("/a/f", 0o644).unwrap();
+    fs.create_file("/c/g", 0o644).unwrap();
+    for _ in 0..3 {
+        assert!(fs.exists("/a/b/../f").unwrap() && fs.exists("/a/b/./../b/../f").unwrap());
+    }
+    fs.rename("/a/b", "/c/b", RenameMode::Replace).unwrap();
+    assert!(fs.exists("/c/b/../g").unwrap() && !fs.exists("/c/b/../f").unwrap());
+    assert!(fs.exists("/c/b/./../b/../g").unwrap());
 }

@@ -68,7 +68,7 @@ fn stripes_of_a_directory_are_locked_in_their_order() {
     let fs = open();
     let root = fs.namespace().root().unwrap();
     let directory = root.directory().unwrap();
-    let names: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+    let names: Vec<String> = (0..100).map(|number| format!("{number}")).collect();
     let mut places: Vec<Place<'_>> =
         names.iter().map(|name| Place::new(&root, Name::new(name.as_bytes()).unwrap())).collect();
     places.sort_by_key(|place| directory.stripe_of(place.name.hash()));
@@ -102,4 +102,31 @@ fn who_renames_files_waits_with_nothing_locked() {
             assert_eq!(locker.join().unwrap(), 2);
         });
     }
+}
+
+/// A tree may be as deep as there are directories. Only entries `..` that lead round are an error.
+#[test]
+fn deep_trees_are_climbed_and_circles_are_found_out() {
+    const DEPTH: u64 = DEEP + 50;
+    let fs = open();
+    fs.create_dir("/aside", 0o755).unwrap();
+    let mut bottom = fs.root().unwrap();
+    let mut all = Vec::new();
+    for _ in 0..DEPTH {
+        let new = crate::NewFile::new(FileKind::Directory, 0o755);
+        bottom = bottom.create("d", &new).unwrap();
+        all.push(bottom.inode().clone());
+    }
+    let namespace = fs.namespace();
+    let aside = fs.inode_at("/aside").unwrap();
+    assert!(namespace.is_ancestor(&all[0], bottom.inode()).unwrap());
+    assert!(namespace.is_ancestor(bottom.inode(), bottom.inode()).unwrap());
+    assert!(!namespace.is_ancestor(bottom.inode(), &all[0]).unwrap());
+    assert!(!namespace.is_ancestor(aside.inode(), bottom.inode()).unwrap());
+    fs.root().unwrap().rename("aside", &bottom, "deep", RenameMode::NoReplace).unwrap();
+    assert!(namespace.is_ancestor(&all[0], aside.inode()).unwrap());
+    // The way up from the first one leads to one below it.
+    fs.core.change(|op| namespace.redirect_entry(op, &all[0], Name::PARENT, all[5].ino, FileKind::Directory)).unwrap();
+    let error = namespace.is_ancestor(&namespace.root().unwrap(), bottom.inode()).unwrap_err();
+    assert!(error.is_corruption(), "{error}");
 }

@@ -218,3 +218,23 @@ fn a_directory_has_the_times_of_its_sync() {
         fs.checkpoint().unwrap();
     }
 }
+
+/// The links that were counted must be those that the record has, or the two do not belong together.
+#[test]
+fn links_that_do_not_add_up_are_an_error() {
+    let (device, medium, fs) = start();
+    fs.create_file("/file", 0o644).unwrap();
+    fs.checkpoint().unwrap();
+    let image = PlainArc::new(device.snapshot());
+    fs.link("/file", "/other").unwrap();
+    fs.open_file("/file").unwrap().sync_all().unwrap();
+    let number = fs.metadata("/file").unwrap().ino;
+    drop(fs);
+    // Nothing is written, so the journal stays as it is.
+    let fs = FileSystem::open(PlainArc::new(image.snapshot()), with(&medium).read_only(true)).unwrap();
+    assert_eq!(fs.metadata("/other").unwrap().links, 2);
+    drop(fs);
+    patch_node(&image, number, |node| node.inode_mut().i_links = 3.into());
+    let error = FileSystem::open(image, with(&medium).read_only(true)).unwrap_err();
+    assert!(matches!(error, FsError::Recovery(_)) && error.to_string().contains("links"), "{error}");
+}
