@@ -27,15 +27,15 @@ impl World {
     }
 
     fn fill(&self) {
-        self.slot.lock(&self.pool).fill(self.number, self.frame(), &[entry(100); ENTRIES]);
+        self.lock().fill(self.number, self.frame(), &[entry(100); ENTRIES]);
     }
 
     fn set(&self, index: usize, addr: u32) -> bool {
-        self.slot.lock(&self.pool).set(self.frame(), index, entry(addr))
+        self.lock().set(self.frame(), index, entry(addr))
     }
 
-    fn with<R>(&self, f: impl FnOnce(&mut Locked<'_>) -> R) -> R {
-        f(&mut self.slot.lock(&self.pool))
+    fn lock(&self) -> Locked<'_> {
+        self.slot.lock(&self.pool)
     }
 
     fn evict(&self) -> bool {
@@ -48,15 +48,13 @@ impl World {
     }
 
     fn goes_after_checkpoint(&self, number: u64) -> bool {
-        self.with(|locked| {
-            locked.catch_up(number);
-            locked.thaw();
-        });
+        self.lock().catch_up(number);
+        self.lock().thaw();
         self.goes()
     }
 
     fn image(&self) -> Box<NatBlock> {
-        self.with(|locked| locked.take_owed(self.frame()))
+        self.lock().take_owed(self.frame())
     }
 }
 
@@ -92,7 +90,7 @@ fn a_block_goes_that_was_not_used_since_it_was_asked_for() {
     assert!(!world.evict(), "somebody looked");
     assert!(world.evict());
     world.fill();
-    let lock = world.slot.lock(&world.pool);
+    let lock = world.lock();
     assert!(!world.goes(), "it is not waited for");
     drop(lock);
 }
@@ -102,21 +100,21 @@ fn what_the_device_lacks_stays() {
     let world = World::new();
     world.set(454, 1);
     assert!(!world.goes(), "dirty");
-    world.with(|locked| locked.catch_up(1));
+    world.lock().catch_up(1);
     assert!(!world.goes(), "flushing");
-    assert!(world.with(|locked| locked.unfreeze()));
+    assert!(world.lock().unfreeze());
     assert!(!world.goes(), "dirty again");
     assert!(world.goes_after_checkpoint(2));
 
     world.fill();
-    world.with(|locked| locked.pin());
+    world.lock().pin();
     assert!(!world.goes(), "written as a whole");
-    assert!(!world.with(|locked| locked.unfreeze()), "nothing is dirty");
+    assert!(!world.lock().unfreeze(), "nothing is dirty");
     assert!(world.goes());
 
     world.fill();
-    world.with(|locked| locked.pin());
-    world.with(|locked| locked.thaw());
+    world.lock().pin();
+    world.lock().thaw();
     assert!(world.goes());
 }
 
@@ -125,14 +123,15 @@ fn the_first_change_behind_a_freeze_is_told() {
     let world = World::new();
     assert!(world.set(3, 1));
     assert!(!world.set(3, 2) && !world.set(400, 2));
-    world.with(|locked| locked.catch_up(1));
+    world.lock().catch_up(1);
     assert!(world.set(3, 3));
-    world.with(|locked| locked.catch_up(1));
+    world.lock().catch_up(1);
     assert!(!world.set(400, 3), "that freeze is known");
-    let (flushing, dirty) = world.with(|locked| (locked.flushing(), locked.dirty()));
-    assert_eq!((flushing, dirty), (dirty, flushing), "both entries are of both");
+    let flushing = world.lock().flushing();
+    let dirty = world.lock().dirty();
+    assert_eq!(flushing, dirty, "what changed again is of the checkpoint as well");
     assert_eq!(crate::size::members(dirty).collect::<Vec<_>>(), [3, 400]);
-    assert!((0..ENTRIES).all(|index| world.with(|locked| locked.is_pending(index)) == [3, 400].contains(&index)));
+    assert!((0..ENTRIES).all(|index| world.lock().is_pending(index) == [3, 400].contains(&index)));
 }
 
 #[test]
@@ -140,28 +139,26 @@ fn a_frozen_block_is_written_as_it_was() {
     let world = World::new();
     let addr = |image: Box<NatBlock>| (image.entries[3].block_addr.get(), image.entries[4].block_addr.get());
     world.set(3, 1);
-    world.with(|locked| locked.catch_up(1));
+    world.lock().catch_up(1);
     world.set(3, 2);
     world.set(4, 3);
     assert_eq!(addr(world.image()), (1, 100));
     assert_eq!(addr(world.image()), (2, 3), "that was taken");
     // A block of the journal, which did not change before.
-    world.with(|locked| {
-        locked.thaw();
-        locked.owe();
-    });
+    world.lock().thaw();
+    world.lock().owe();
     world.set(3, 4);
     world.set(3, 5);
     assert_eq!(addr(world.image()), (2, 3));
     // One that is not written after all.
-    world.with(|locked| locked.owe());
+    world.lock().owe();
     world.set(3, 6);
-    world.with(|locked| locked.forgive());
+    world.lock().forgive();
     assert_eq!(addr(world.image()), (6, 3));
     // One that is given up.
-    world.with(|locked| locked.owe());
+    world.lock().owe();
     world.set(3, 7);
-    assert!(world.with(|locked| locked.unfreeze()));
+    assert!(world.lock().unfreeze());
     assert_eq!(addr(world.image()), (7, 3));
 }
 
@@ -173,13 +170,13 @@ fn a_durable_checkpoint_frees_what_it_has_as_freed() {
     world.set(4, 7);
     world.set(5, 0);
     world.set(454, 0);
-    world.with(|locked| locked.catch_up(1));
+    world.lock().catch_up(1);
     world.set(4, 0);
     world.set(6, 0);
     world.set(5, 0);
-    let freed = world.with(|locked| locked.thaw());
+    let freed = world.lock().thaw();
     assert_eq!(crate::size::members(freed).collect::<Vec<_>>(), [3, 454]);
-    let pending = (0..ENTRIES).filter(|index| world.with(|locked| locked.is_pending(*index)));
+    let pending = (0..ENTRIES).filter(|index| world.lock().is_pending(*index));
     assert_eq!(pending.collect::<Vec<_>>(), [4, 5, 6]);
 }
 
