@@ -4,8 +4,9 @@ use f2fs_device::{AlignedBuf, MemoryDevice};
 use f2fs_device_test::{FlushedDevice, RecordingDevice};
 use f2fs_format::checkpoint::flags;
 use f2fs_format::node::XATTR_NODE_OFFSET;
-use f2fs_format::{BlockAddr, LogType};
+use f2fs_format::{BlockAddr, LogType, SegmentNo};
 use f2fs_journal::{Create, DeviceMedium, Journal, SharedMedium, Uuid};
+use f2fs_segment::Victim;
 
 use super::*;
 use crate::format::FormatOptions;
@@ -121,6 +122,58 @@ fn what_a_checkpoint_wrote_presses_nobody() {
         assert_eq!(write.unwrap().nodes, 200);
         assert_eq!((written_ahead == 0, pressure()), (left == 0, 0));
     }
+}
+
+/// Segments that nothing is left in, nodes beyond the limit of the cache, and operations that were slowed down.
+#[test]
+fn a_checkpoint_leaves_room() {
+    let (_, volume) = volume(&VolumeOptions::new().node_cache(core::num::NonZeroUsize::MIN).lanes(1));
+    let node = create(&volume, None);
+    for _ in 0..2 {
+        let op = volume.begin().unwrap();
+        let slots = (0..900).map(|index| Slot { node: node.clone(), index });
+        let flight = Flight::begin_blocks(&op, LogType::WarmData, slots, AlignedBuf::new(900), 0).unwrap();
+        flight.land_slots(&op, |_, _| {}).unwrap();
+    }
+    let nodes = 12 * f2fs_sync::stripes_here(256);
+    (0..nodes).for_each(|_| drop(create(&volume, None)));
+    volume.brake.adjust(0, 0, 100);
+    // A section that nobody empties any more.
+    let victim = Victim { section: 50, first: SegmentNo(50), segments: 1, valid: 1, mtime: 0 };
+    assert!(volume.victims.set_aside(victim, 1));
+    let before = volume.stat();
+    assert!(before.prefree_segments > 0 && volume.store.len() >= nodes);
+    let report = volume.checkpoints().write(Reason::Sync).unwrap();
+    assert_eq!(report.freed_segments, u64::from(before.prefree_segments));
+    assert_eq!(volume.stat().prefree_segments, 0);
+    assert!(volume.store.len() < nodes / 2, "{} of {nodes} nodes", volume.store.len());
+    assert!(volume.victims.take_aside().is_empty());
+    assert_eq!(format!("{:?}", volume.brake), format!("{:?}", crate::brake::Brake::default()));
+}
+
+/// Who waited for another thread's checkpoint may have what it wanted.
+#[test]
+fn a_checkpoint_is_not_written_twice() {
+    let (_, volume) = volume(&VolumeOptions::new());
+    let (epoch, written) = (volume.epoch(), || volume.stat().written.sync_checkpoints);
+    let before = written();
+    let past = || volume.checkpoints().write_past::<VolumeError>(epoch, || Ok(()), |_| Ok(())).unwrap();
+    assert!(past().is_some() && past().is_none());
+    assert_eq!((written() - before, volume.stat().written.checkpoints), (1, 1));
+    let needed = || volume.checkpoints().write_if_needed::<VolumeError>(|| Ok(()), |_| Ok(())).unwrap();
+    assert!(needed().is_none(), "nothing is dirty");
+    assert_eq!(volume.stat().written.checkpoints, 1);
+}
+
+#[test]
+fn numbers_of_nodes_can_be_used_again_when_it_is_durable_that_they_are_free() {
+    let (_, volume) = volume(&VolumeOptions::new());
+    let node = create(&volume, None);
+    volume.checkpoints().write(Reason::Sync).unwrap();
+    volume.nodes().remove(&volume.begin().unwrap(), &node).unwrap();
+    assert!(!volume.nat.reserve(node.nid()).unwrap());
+    volume.checkpoints().write(Reason::Sync).unwrap();
+    assert!(volume.nat.reserve(node.nid()).unwrap());
 }
 
 /// An error of the layer above, that stands for any.

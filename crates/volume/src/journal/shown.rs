@@ -69,7 +69,7 @@ impl BlockDevice for ShownDevice {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use f2fs_device::{AlignedBuf, MemoryDevice};
+    use f2fs_device::{AlignedBuf, MemoryDevice, ZoneLayout, ZonedDevice};
 
     use super::*;
 
@@ -96,6 +96,9 @@ mod tests {
         let mixed = shown.submit(vec![write(), read()]).wait();
         assert!(refused(&mixed[0]) && mixed[1].result.is_ok());
         shown.flush().unwrap();
+        let zones = ZonedDevice::new(MemoryDevice::new(64), ZoneLayout::new(16)).unwrap();
+        let shown = ShownDevice::new(PlainArc::new(zones), BTreeMap::new());
+        assert_eq!(shown.report_zones(0, 9).unwrap().len(), 4);
         assert_eq!(below.read(8, 1).unwrap().as_bytes()[0], 1);
     }
 }

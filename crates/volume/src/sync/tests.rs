@@ -39,7 +39,7 @@ impl Bench {
     }
 
     fn open(options: &VolumeOptions, mode: Option<JournalMode>, blocks: u64) -> Bench {
-        let device = MemoryDevice::new((64 << 20) >> 12);
+        let device = MemoryDevice::new((128 << 20) >> 12);
         Volume::format(&device, &FormatOptions::default()).unwrap();
         let recorded = PlainArc::new(RecordingDevice::new(device));
         let device = PlainArc::new(FaultDevice::new(recorded.clone()));

@@ -148,6 +148,13 @@ fn a_journal_gets_the_data_of_one_file() {
     two(&op).land_slots(&op, |_, _| {}).unwrap();
     drop(op);
     assert_eq!((kept(&bench.file), kept(&other)), ((0, true), (0, true)), "both have to be flushed");
+    // Where blocks of others go along in the requests.
+    let op = bench.volume.begin().unwrap();
+    let mut flight = bench.begin(&op, 0, 1, 3, Next::Other);
+    flight.keep = Keep::Mark;
+    flight.land(&op, &bench.file, |_, _| {}, |_| {}).unwrap();
+    assert_eq!((kept(&bench.file), kept(&other)), ((0, true), (0, false)));
+    drop(op);
     // A checkpoint makes durable what it writes.
     let op = Op::within_checkpoint(&bench.volume);
     two(&op).land_slots(&op, |_, _| {}).unwrap();

@@ -1,4 +1,5 @@
 use f2fs_device_test::Random;
+use f2fs_format::summary::Summary;
 
 use super::*;
 
@@ -62,6 +63,45 @@ fn a_file_has_what_was_written_to_it() {
     assert_eq!(counted, in_segments + 2);
 }
 
+/// In whatever parts the blocks of a write are taken: one after the other, with the old content around the ends.
+#[test]
+fn the_blocks_of_a_write_come_in_their_order() {
+    let recycler = f2fs_device::Recycler::new();
+    let mut random = Random::new(9);
+    for _ in 0..300 {
+        let (mut offset, mut bufs) = (random.below(3 * BLOCK), Vec::new());
+        for _ in 0..=random.below(3) {
+            let len = [1 + random.below(2 * BLOCK), (1 + random.below(40)) * BLOCK][random.below(2)];
+            offset = if random.below(2) == 0 { offset.next_multiple_of(BLOCK) } else { offset };
+            bufs.push((offset, (0..len).map(|byte| (byte / 7) as u8).collect::<Vec<_>>()));
+            offset = (offset + len).next_multiple_of(BLOCK) + random.below(2 * BLOCK);
+        }
+        let pieces: Vec<_> = bufs.iter().map(|(offset, buf)| Piece { offset: *offset as u64, buf }).collect();
+        let (mut edges, mut expected) = (Vec::new(), Vec::new());
+        for Piece { offset, buf } in &pieces {
+            let (from, to) = (*offset as usize, *offset as usize + buf.len());
+            for block in from / BLOCK..to.div_ceil(BLOCK) {
+                let mut content = vec![0xee; BLOCK];
+                let part = from.max(block * BLOCK)..to.min((block + 1) * BLOCK);
+                content[part.start - block * BLOCK..part.end - block * BLOCK]
+                    .copy_from_slice(&buf[part.start - from..part.end - from]);
+                if part.len() < BLOCK {
+                    edges.push(source::Edge { block: block as u64, data: AlignedBuf::from_bytes(&content) });
+                }
+                expected.extend(content);
+            }
+        }
+        let mut source = source::Source::new(&pieces, &edges);
+        let mut found = Vec::new();
+        while found.len() < expected.len() {
+            let left = (expected.len() - found.len()) / BLOCK;
+            let blocks = 1 + random.below(left.min(20));
+            found.extend_from_slice(source.take(blocks, &recycler).as_bytes());
+        }
+        assert!(found == expected);
+    }
+}
+
 #[test]
 fn what_stands_behind_the_end_is_not_kept() {
     let bench = Bench::new();
@@ -105,7 +145,9 @@ fn requests_have_a_size_and_short_ones_may_wait() {
             );
         }
         let (before, stat) = (bench.recorded.counts().writes, bench.volume.stat());
+        let reads = bench.recorded.counts().reads;
         let flight = bench.begin(&op, 0, blocks, 5, next);
+        assert_eq!(bench.recorded.counts().reads, reads, "what was there does not matter");
         assert_eq!(bench.recorded.counts().writes - before, at_once, "{next:?}, {blocks} blocks");
         flight.land(&op, &bench.file, |_, _| {}, |_| {}).unwrap();
         assert_eq!(bench.recorded.counts().writes - before, in_all, "{next:?}, {blocks} blocks");
@@ -115,6 +157,64 @@ fn requests_have_a_size_and_short_ones_may_wait() {
         assert_eq!(after.written.user_blocks - stat.written.user_blocks, blocks as u64);
         assert_eq!(after.written.user_requests - stat.written.user_requests, in_all);
     }
+}
+
+/// Blocks that stand between those of a write are written once more, so that all of it is one request.
+#[test]
+fn neighbours_are_rewritten_in_the_same_request() {
+    let bench = Bench::new();
+    bench.write(0, 3, 1);
+    let before = bench.state(0..6);
+    let rewrites = [bench.address(1), bench.address(2)];
+    assert_eq!(rewrites[1], rewrites[0].offset(1));
+    let rewrites = [Run { addr: rewrites[0], len: 2 }];
+    let op = bench.volume.begin().unwrap();
+    let summaries: Vec<_> = (3..5).map(|slot| Summary::new(bench.file.nid(), 0, slot)).collect();
+    let begin = || {
+        let mut flight = Flight::new(1);
+        flight.new_blocks = 2;
+        flight.places.push(Place { node: bench.file.clone(), first: 3, len: 2, block: 3 });
+        assert!(flight.take(&op, LogType::WarmData, &summaries).unwrap().is_empty());
+        flight
+    };
+    let data = || AlignedBuf::from_bytes(&[7; 2 * BLOCK]);
+    let mut flight = begin();
+    bench.device.arm(FaultRule::on([Operation::Read]));
+    assert!(matches!(flight.send_all(&op, &rewrites, data()), Err(VolumeError::Device(_))));
+    drop(flight);
+    assert_eq!(bench.state(0..6), before);
+    // They go on where those that were given up stood.
+    bench.write(0, 3, 1);
+    let rewrites = [Run { addr: bench.address(1), len: 2 }];
+    let stat = bench.volume.stat().written;
+    let (writes, blocks) = (bench.recorded.counts().writes, bench.recorded.counts().blocks_written);
+    let mut flight = begin();
+    flight.send_all(&op, &rewrites, data()).unwrap();
+    flight.land(&op, &bench.file, |_, _| {}, |_| {}).unwrap();
+    let counts = bench.recorded.counts();
+    assert_eq!((counts.writes - writes, counts.blocks_written - blocks), (1, 4));
+    assert_eq!(bench.fills(0..5), [1, 1, 1, 7, 7]);
+    let after = bench.volume.stat().written;
+    assert_eq!((after.rewritten_blocks - stat.rewritten_blocks, after.user_requests - stat.user_requests), (2, 1));
+}
+
+/// The last free segments are for checkpoints, and for what users have dirty.
+#[test]
+fn users_leave_room_for_what_is_dirty() {
+    let bench = Bench::new();
+    bench.volume.segments.manager().unwrap().set_pressure(1 << 20, 0);
+    let before = bench.state(0..0);
+    let blocks = 700;
+    let begin = |op: &Op<'_>| {
+        let slots = (0..blocks).map(|index| Slot { node: bench.file.clone(), index });
+        Flight::begin_blocks(op, LogType::WarmData, slots, AlignedBuf::new(blocks), blocks as u64)
+    };
+    let refused = begin(&bench.volume.begin().unwrap()).unwrap_err();
+    assert!(matches!(refused, VolumeError::Segment(_)) && refused.is_no_space(), "{refused}");
+    assert_eq!(bench.state(0..0), before);
+    let op = Op::within_checkpoint(&bench.volume);
+    begin(&op).unwrap().abandon(&op).unwrap();
+    assert_eq!(bench.state(0..0), before);
 }
 
 #[test]

@@ -2,6 +2,13 @@ use f2fs_device::{AlignedBuf, BLOCK_SIZE, BlockDevice, MemoryDevice};
 
 use super::*;
 
+impl UnflushedData {
+    /// Blocks that could be kept.
+    pub(crate) fn room(&self) -> u64 {
+        self.budget.available_exact()
+    }
+}
+
 const FILE: Nid = Nid(7);
 const OTHER: Nid = Nid(8);
 
@@ -59,6 +66,9 @@ fn a_sync_has_the_data_of_its_file_once() {
     assert_eq!(sync(&data, FILE, true), Some(vec![]));
     assert_eq!(sync(&data, OTHER, true), Some(vec![30]));
     assert_eq!(sync(&data, Nid(9), true), Some(vec![]), "a file that wrote nothing");
+    let mut used = Collected { is_partial: true, ..Collected::default() };
+    data.collect(Nid(10), &mut used);
+    assert!(!used.is_partial, "nor is anything missing of one that is not known");
     assert!(is_all_free(&data));
 }
 

@@ -277,6 +277,16 @@ fn data_for_a_block_that_is_in_use_or_none_is_refused() {
     assert_eq!(shown.read(u64::from(last.0), 1).unwrap().as_bytes()[0], 9);
     assert_eq!(volume.device().read(u64::from(last.0), 1).unwrap().as_bytes()[0], 0);
     assert!(found.shown(volume.device().clone()).is_none(), "it was given away");
+    // One for writing puts it there, if nobody has the block.
+    let found = with(last).unwrap();
+    let restore = || volume.journal().restore_data(found.nodes(), &[root, last]);
+    assert_eq!(restore().unwrap(), 1);
+    assert_eq!(volume.device().read(u64::from(last.0), 1).unwrap().as_bytes()[0], 9);
+    let owner = f2fs_format::summary::Summary::new(Nid(70), 0, 0);
+    volume.recovery().hold(&[last]).unwrap();
+    volume.recovery().begin().unwrap();
+    volume.recovery().adopt_block(&volume.begin().unwrap(), last, owner).unwrap();
+    assert!(matches!(restore().unwrap_err(), VolumeError::Corrupt(_)));
 }
 
 #[test]
@@ -291,7 +301,9 @@ fn a_journal_is_attached_once_and_builds_on_the_checkpoint() {
     attach().unwrap();
     let attached = volume.attached_journal.get().unwrap();
     assert_eq!(JournalArea::read(&attached.log.area()), Some(JournalArea { base: now, next: 0 }));
-    assert!(volume.journal().is_open() && volume.journal().usage().is_some());
+    assert!(volume.journal().is_open() && volume.journal().usage().is_some() && !volume.journal().is_due());
+    attached.filling.tell(0, 100);
+    assert!(volume.journal().is_due());
     assert_ne!(volume.last_checkpoint().opening, 0, "no copy's records are taken for its own");
     assert!(matches!(attach().unwrap_err(), VolumeError::Journal(JournalTrouble::Attached)));
     volume.journal().retire(&volume.begin().unwrap());

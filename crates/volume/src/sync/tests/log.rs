@@ -210,3 +210,59 @@ fn a_strict_sync_flushes_the_data_before_it_reads_a_node() {
     // But for the record of why it stopped, which a device that does not flush refuses.
     assert_eq!(bench.recorded.counts().writes, writes, "no node");
 }
+
+/// The inodes of new files.
+fn requests(files: &[&Node]) -> Vec<SyncRequest> {
+    files.iter().map(|file| SyncRequest { inode: file.page.clone(), flight: None }).collect()
+}
+
+/// A group is durable as a whole, or none of it is: nobody knows which of its nodes arrived.
+#[test]
+fn a_group_fails_together() {
+    for fault in [FaultRule::on([Operation::Write]).after(3), FaultRule::on([Operation::Write])] {
+        let bench = Bench::new();
+        let (small, large) = (bench.file(), bench.file());
+        // More than is written at a time, so that some of it is on the device when an error comes.
+        for offset in (4..).filter(|offset| !is_indirect_offset(*offset)).take(4200) {
+            bench.create(NewNode { ino: Some(large.nid()), offset, directory: false });
+        }
+        bench.device.arm(fault);
+        let op = bench.volume.begin().unwrap();
+        let answers = bench.volume.syncs().write_group(&op, &requests(&[&small, &large]));
+        assert!(matches!(answers[..], [Err(VolumeError::Device(_)), Err(VolumeError::Stopped { .. })]), "{answers:?}");
+        drop(op);
+        assert!(bench.volume.begin().is_err());
+        let volume = Volume::open(PlainArc::new(bench.recorded.snapshot()), &VolumeOptions::new()).unwrap();
+        assert!(volume.recovery().synced_nodes().unwrap().is_empty());
+    }
+    let bench = Bench::new();
+    let (one, other) = (bench.file(), bench.file());
+    let op = bench.volume.begin().unwrap();
+    let answers = bench.volume.syncs().write_group(&op, &requests(&[&one, &other]));
+    assert!(matches!(answers[..], [Ok(Synced::Logged), Ok(Synced::Logged)]), "{answers:?}");
+    assert_eq!(chain(&bench).len(), 2);
+    bench.volume.stop_for(StopCause::Panic);
+    let answers = bench.volume.syncs().write_group(&op, &requests(&[&one]));
+    assert!(matches!(answers[..], [Err(VolumeError::Stopped { .. })]), "{answers:?}");
+}
+
+/// So many that they are not all written at once.
+#[test]
+fn the_data_of_a_group_has_to_arrive() {
+    let bench = Bench::new();
+    let file = bench.file();
+    let op = bench.volume.begin().unwrap();
+    let joined = |block: u64| {
+        let flight = bench.flight(&op, &file, block * 16, 16, 9, Next::Sync);
+        Arc::new(Mutex::new(Joined::new(flight, &file, |_, _| {})))
+    };
+    let joined: Vec<_> = (0..260).map(joined).collect();
+    let request = |flight: &Arc<Mutex<Joined>>| SyncRequest { inode: file.page.clone(), flight: Some(flight.clone()) };
+    bench.device.arm(FaultRule::on([Operation::Write]));
+    let answers = bench.volume.syncs().write_group(&op, &joined.iter().map(request).collect::<Vec<_>>());
+    assert!(answers.len() == 260 && answers.iter().all(Result::is_err));
+    for joined in joined {
+        let failed = Err::<(), _>(VolumeError::Stopped { reason: StopCause::Panic });
+        assert!(joined.lock().end(&op, failed).is_err());
+    }
+}

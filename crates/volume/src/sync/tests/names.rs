@@ -132,12 +132,12 @@ fn a_directory_goes_without_its_names() {
 #[test]
 fn indirect_nodes_and_inodes_that_nothing_leads_to_stay_out() {
     let bench = Bench::with_journal(JournalMode::Ordered, LANE);
-    let (file, orphan, gone) = (bench.file(), bench.file(), bench.file());
+    let (file, orphan, gone, also) = (bench.file(), bench.file(), bench.file(), bench.file());
     bench.write(&file, 3000, 1, 1);
     bench.change(&orphan, |raw| raw.i_links = 0.into());
     let page = gone.page.clone();
     let synced = bench.volume.syncs().names(&file, |op, _, closure| {
-        [&file, &orphan, &gone].iter().for_each(|inode| closure.inode(inode.nid()));
+        [&file, &orphan, &gone, &also].iter().for_each(|inode| closure.inode(inode.nid()));
         // A node that is no inode, and a number that is none.
         closure.inode(Nid(9999));
         bench.volume.nodes().remove(op, &gone).unwrap();
@@ -145,7 +145,7 @@ fn indirect_nodes_and_inodes_that_nothing_leads_to_stay_out() {
     });
     assert_eq!(synced.unwrap(), Synced::Logged);
     let nodes: Vec<_> = bench.journaled().iter().map(|(ino, offset, _)| (*ino, *offset)).collect();
-    assert_eq!(nodes, [(file.nid(), 4), (file.nid(), 0)]);
+    assert_eq!(nodes, [(file.nid(), 4), (file.nid(), 0), (also.nid(), 0)]);
     assert!(orphan.page.is_unsynced() && page.is_unsynced());
 }
 
@@ -224,7 +224,9 @@ fn a_record_of_names_that_does_not_come_about_leaves_its_nodes_to_the_checkpoint
     note(&bench, bench.root(), b"file");
     assert_eq!(sync_names(&bench, &file, Some(file.nid())), Synced::Must(MustCheckpoint::Journal));
     assert!(file.page.is_unsynced() && !bench.volume.syncs().is_name_version_durable(version));
-    assert_eq!(bench.volume.store.take_file(file.nid()).len(), 1);
+    let node = crate::tree::find_slot(&bench.volume, &file, OF_A_NODE).unwrap().unwrap().node;
+    let nodes = bench.volume.store.take_file(file.nid());
+    assert_eq!(nodes.iter().map(|page| page.nid).collect::<Vec<_>>(), [node.nid()]);
     assert!(!bench.volume.journal().is_open());
     assert_eq!(sync_names(&bench, &file, None), Synced::Must(MustCheckpoint::Journal));
     assert_eq!(bench.volume.checkpoints().write(Reason::Sync).unwrap().nodes, 2);
@@ -289,12 +291,29 @@ fn a_record_of_names_never_comes_back_ahead_of_the_data() {
         bench.write(&file, 0, 40, 9);
         bench.change(&file, |raw| raw.i_uid = 5.into());
         assert_eq!(sync(&other), of_many, "{mode:?}");
-        // It was synced: nothing of it is kept.
-        let Some(data) = &bench.volume.attached_journal.get().unwrap().data else { continue };
-        for ino in [&file, &other] {
-            let mut collected = crate::journal::data::Collected::default();
-            data.collect(ino.nid(), &mut collected);
-            assert_eq!(collected.blocks, 0);
-        }
     }
+}
+
+#[test]
+fn a_record_of_names_keeps_no_data_and_one_that_failed_does() {
+    let bench = Bench::with_journal(JournalMode::Journal, LANE);
+    let data = bench.volume.attached_journal.get().unwrap().data.as_ref().unwrap();
+    let (file, all) = (bench.file(), data.room());
+    bench.write(&file, 0, 3, 7);
+    assert_eq!(all - data.room(), 3);
+    note(&bench, bench.root(), b"name");
+    assert_eq!((sync_names(&bench, &file, Some(file.nid())), all - data.room()), (Synced::Logged, 0));
+    // Nobody can tell where the names lead: a sync of the file alone has its data all the same.
+    bench.write(&file, 0, 3, 8);
+    let many = bench.volume.syncs().names(&file, |_, _, closure| {
+        (0..5000_u32).for_each(|number| closure.name(bench.root(), [number as u8; 250].to_vec(), None));
+        true
+    });
+    assert_eq!((many.unwrap(), all - data.room()), (Synced::Must(MustCheckpoint::Names), 3));
+    let flushes = bench.flushes();
+    assert_eq!((bench.refused(&file), bench.flushes() - flushes, all - data.room()), (None, 0, 0));
+    let (volume, mut found) = bench.cut_with_journal();
+    let addr = file.read().address(2, volume.features()).unwrap();
+    let shown = found.shown(volume.device().clone()).unwrap();
+    assert_eq!(shown.read(addr.0.into(), 1).unwrap().as_bytes(), [8; BLOCK_SIZE]);
 }

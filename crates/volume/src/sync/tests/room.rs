@@ -66,10 +66,13 @@ fn a_node_is_counted_once_in_a_journal() {
     assert_eq!(bench.refused(&third), Some(MustCheckpoint::Room));
 }
 
-/// A new file, and so many blocks of the volume that nobody has.
-fn nearly_full(mode: Option<JournalMode>, rest: u64, is_new: bool) -> (Bench, Node) {
+/// A new file, perhaps with a node and a block, and so many blocks of the volume that nobody has.
+fn nearly_full(mode: Option<JournalMode>, rest: u64, is_new: bool, has_node: bool) -> (Bench, Node) {
     let bench = Bench::open(&VolumeOptions::new(), mode, LANE);
     let file = bench.file();
+    if has_node {
+        bench.write(&file, OF_A_NODE, 1, 1);
+    }
     if !is_new {
         bench.checkpoint();
         bench.change(&file, |raw| raw.i_uid = 5.into());
@@ -85,7 +88,7 @@ fn nearly_full(mode: Option<JournalMode>, rest: u64, is_new: bool) -> (Bench, No
 fn the_name_of_a_new_file_has_its_room() {
     for mode in [None, Some(JournalMode::Ordered)] {
         for (rest, is_new, refused) in [(4, true, false), (3, true, true), (1, false, false), (0, false, true)] {
-            let (bench, file) = nearly_full(mode, rest, is_new);
+            let (bench, file) = nearly_full(mode, rest, is_new, false);
             let expected = refused.then_some(MustCheckpoint::Room);
             assert_eq!(bench.refused(&file), expected, "{mode:?}, {rest} blocks left, new: {is_new}");
             // Once for all of its records.
@@ -99,9 +102,9 @@ fn the_name_of_a_new_file_has_its_room() {
 
 #[test]
 fn a_record_of_names_has_the_room_of_each() {
-    for (rest, refused) in [(8, false), (7, true)] {
-        // A node, and two names that lead somewhere.
-        let (bench, file) = nearly_full(Some(JournalMode::Ordered), rest, true);
+    for (rest, refused, has_node) in [(8, false, false), (7, true, false), (8, false, true), (7, true, true)] {
+        // Its nodes, and two names that lead somewhere.
+        let (bench, file) = nearly_full(Some(JournalMode::Ordered), rest, true, has_node);
         let names: [(&[u8], _); 3] = [(b"one", Some(file.nid())), (b"two", Some(file.nid())), (b"three", None)];
         for round in 0..2 {
             let synced = bench.volume.syncs().names(&file, |_, _, closure| {

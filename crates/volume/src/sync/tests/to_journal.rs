@@ -2,6 +2,7 @@ use f2fs_device::{BlockDevice, Operation};
 use f2fs_device_test::FaultRule;
 
 use super::*;
+use crate::tree;
 
 const LANE: u64 = 200;
 
@@ -16,6 +17,7 @@ fn a_record_holds_what_changed_with_the_inode_at_its_end() {
     let bench = Bench::with_journal(JournalMode::Ordered, LANE);
     let file = bench.file();
     bench.change(&file, |raw| (raw.i_namelen, raw.i_name[0]) = (1.into(), b'f'));
+    bench.write(&file, 0, 900, 1);
     bench.write(&file, OF_A_NODE, 900, 1);
     bench.write(&file, 3000, 900, 1);
     let gone = bench.create(NewNode { ino: Some(file.nid()), offset: XATTR_NODE_OFFSET, directory: false });
@@ -37,12 +39,16 @@ fn a_record_holds_what_changed_with_the_inode_at_its_end() {
     let nothing = bytes_of(&bench, || assert_eq!(bench.sync(&file), Synced::Logged));
     assert_eq!(nothing, 0);
     for uid in 1..5_u32 {
+        // Two full nodes of which little changed: one block of the journal, not two.
+        bench.write(&file, 3000, 1, uid as u8);
         bench.change(&file, |raw| raw.i_uid = uid.into());
         let little = bytes_of(&bench, || assert_eq!(bench.sync(&file), Synced::Logged));
-        assert!(little <= 4096 && whole > 4096, "{little} bytes, and {whole}");
-        let (_, _, inode) = bench.journaled().pop().unwrap();
-        assert_eq!(inode.inode().i_uid.get(), uid);
-        assert_eq!(inode.body, file.read().body);
+        assert!(little == 4096 && whole > 2 * 4096, "{little} bytes, and {whole}");
+        let nodes = bench.journaled();
+        assert_eq!(nodes[2].2.inode().i_uid.get(), uid);
+        assert_eq!(nodes[2].2.body, file.read().body);
+        let last = tree::find_slot(&bench.volume, &file, 3000).unwrap().unwrap().node;
+        assert_eq!(nodes[1].2.body, last.read().body);
     }
     // With the next checkpoint it is no new file any more, and its records are gone.
     bench.checkpoint();
@@ -202,7 +208,12 @@ fn a_durable_write_goes_to_the_journal() {
             assert_eq!((inode.inode().i_size.get(), inode.inode().i_blocks.get()), (1, 3), "{mode:?}");
             let addr = file.read().address(1, bench.volume.features()).unwrap();
             assert_eq!(inode.address(1, bench.volume.features()), Some(addr));
-            assert_eq!(bench.recorded.snapshot().read(addr.0.into(), 1).unwrap().as_bytes(), [9; BLOCK_SIZE]);
+            // Durable on the device, or in the record.
+            let (volume, mut found) = bench.cut_with_journal();
+            let device = found.shown(volume.device().clone()).unwrap_or(volume.device().clone());
+            let is_there = device.read(addr.0.into(), 1).unwrap().as_bytes() == [9; BLOCK_SIZE];
+            assert_eq!(is_there, mode != JournalMode::Writeback, "{mode:?}, {next:?}");
+            drop((volume, device));
 
             // One that does not arrive.
             bench.device.arm(FaultRule::on([Operation::Write]));
@@ -215,4 +226,43 @@ fn a_durable_write_goes_to_the_journal() {
             assert_eq!(file.read().address(1, bench.volume.features()), Some(addr));
         }
     }
+}
+
+#[test]
+fn a_lane_that_fills_calls_for_a_checkpoint() {
+    let bench = Bench::with_journal(JournalMode::Ordered, 8);
+    let file = bench.file();
+    for record in 1..8 {
+        bench.change(&file, |raw| raw.i_uid = record.into());
+        assert_eq!(bench.sync(&file), Synced::Logged);
+        assert_eq!(bench.volume.journal().is_due(), record > 4, "{record} of 8 blocks");
+        assert_eq!(bench.volume.attached_journal.is_nearly_full(), record > 7);
+    }
+    bench.checkpoint();
+    assert!(!bench.volume.journal().is_due());
+}
+
+/// Changes are laid over a record that there is.
+#[test]
+fn a_record_that_failed_is_nothing_to_build_on() {
+    // Three full nodes are too much for this journal, and some that are not full are not.
+    let bench = Bench::with_journal(JournalMode::Ordered, 2);
+    let journal = bench.volume.attached_journal.get().unwrap();
+    let file = bench.file();
+    bench.write(&file, 0, 900, 1);
+    bench.write(&file, OF_A_NODE, 1000, 1);
+    let slot = tree::find_slot(&bench.volume, &file, OF_A_NODE).unwrap().unwrap();
+    bench.change(&file, |raw| raw.i_name.fill(b'x'));
+    let stripe = |ino: &Node| core::ptr::from_ref(journal.files.stripe(&ino.nid()));
+    // A file whose records stand in the same order.
+    let other = (0..5000).map(|_| bench.file()).find(|other| stripe(other) == stripe(&file)).unwrap();
+    let count = bench.volume.nodes().get(slot.node.nid()).unwrap().read().address_count(bench.volume.features());
+    assert!(count > 1000);
+    assert_eq!(bench.refused(&file), Some(MustCheckpoint::Journal));
+    bench.volume.slots().clear(&bench.volume.begin().unwrap(), &slot.node, 10..count, |_, _| {}).unwrap();
+    bench.volume.slots().clear(&bench.volume.begin().unwrap(), &file, 10..900, |_, _| {}).unwrap();
+    assert_eq!([&other, &file].map(|file| bench.refused(file)), [None; 2]);
+    let nodes = bench.journaled();
+    assert_eq!(nodes.len(), 4);
+    assert_eq!(nodes[1].2.body, slot.node.read().body);
 }
