@@ -336,3 +336,6 @@ impl Volume {
         self.clock.now()
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
