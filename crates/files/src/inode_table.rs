@@ -192,6 +192,9 @@ mod tests {
             assert!(inodes() <= 2 * limit, "{} inodes stay, {limit} before", inodes());
             let room: usize = fs.core.inodes.shards.iter().map(|shard| shard.read().map.capacity()).sum();
             assert!(room < FILES, "room for {room}");
+            // It does not grow again for inodes that nobody uses.
+            (0..FILES).for_each(|number| assert_eq!(fs.metadata(format!("/{number}")).unwrap().size, 0));
+            assert!(inodes() <= 2 * limit, "{} inodes stay, {limit} before", inodes());
         }
     }
 

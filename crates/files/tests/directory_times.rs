@@ -1,4 +1,4 @@
-//! The times of a directory whose names change.
+//! The times of a directory whose names change, and of a file that gets and loses names.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -43,5 +43,24 @@ fn each_change_of_a_name_moves_both_times() {
         let before = fs.metadata("/d").unwrap();
         fs.checkpoint().unwrap();
         assert_eq!(fs.metadata("/d").unwrap(), before);
+    }
+}
+
+#[test]
+fn a_file_changes_with_its_names() {
+    let fs = FileSystem::open(formatted(64, &FormatOptions::default()), Options::new().clock(now)).unwrap();
+    let file = fs.create_file("/f", 0o644).unwrap();
+    let made = now();
+    type Change = fn(&FileSystem) -> Result<(), FsError>;
+    let changes: [(&str, Change); 3] = [
+        ("another name", |fs| fs.link("/f", "/g")),
+        ("a name less", |fs| fs.remove_file("/g")),
+        ("no name", |fs| fs.remove_file("/f")),
+    ];
+    for (what, change) in changes {
+        SECONDS.set(SECONDS.get() + 10);
+        change(&fs).unwrap();
+        let about = file.metadata().unwrap();
+        assert_eq!((about.modified, about.changed), (made, now()), "{what}");
     }
 }
