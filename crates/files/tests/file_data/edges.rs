@@ -152,6 +152,13 @@ fn a_change_within_the_inode_changes_the_times() {
     let stat = file.metadata().unwrap();
     assert_eq!((stat.modified, stat.changed, stat.inline), (clock(), clock(), true), "a hole");
     assert!(content(&file)[..20] == [[7; 5], [0; 5], [0; 5], [7; 5]].concat());
+    for write in [|file: &File| drop(file.write_at(b"x", 3)), |file: &File| drop(file.append(b"x"))] {
+        NOW.set(NOW.get() + 100);
+        write(&file);
+        let stat = file.metadata().unwrap();
+        assert_eq!((stat.modified, stat.changed, stat.inline), (clock(), clock(), true), "a write");
+    }
+    assert_eq!(file.size(), 41);
 }
 
 /// A mark is a change of the inode, not of the content.

@@ -76,3 +76,24 @@ fn a_cut_that_cannot_read_changes_nothing() {
     }
     assert!(failed > 3, "{failed}");
 }
+
+/// What is remembered of where blocks lie goes with an append that failed: when the file grows, nothing of it comes back.
+#[test]
+fn addresses_of_an_append_that_failed_are_forgotten() {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = open(&device, Options::new());
+    let file = fs.create_file("/file", 0o644).unwrap();
+    file.append(&[7; 30_000]).unwrap();
+    // They are known from here on.
+    content(&file);
+    let stat = fs.statfs();
+    let left = (stat.user_blocks - stat.valid_blocks) as usize;
+    assert!(left < 4096, "more than one operation writes");
+    assert!(file.append(&vec![8; (left + 1) * 4096]).unwrap_err().is_no_space());
+    assert_eq!(file.size(), 30_000);
+    file.set_len(2 * MIB as u64).unwrap();
+    for _ in 0..2 {
+        let found = content(&file);
+        assert!(found[..30_000] == [7; 30_000] && found[30_000..].iter().all(|byte| *byte == 0));
+    }
+}
