@@ -261,6 +261,18 @@ mod tests {
         assert_eq!(ages.cost_benefit(100), Some(0));
     }
 
+    /// Neither by itself nor by making room for one that is not old enough.
+    #[test]
+    fn who_is_held_is_no_candidate_among_the_old() {
+        let mut ages = Ages::new(512);
+        for (section, valid, mtime) in [(0, 400, 10), (1, 300, 10), (2, 1, 20), (3, 200, 110)] {
+            ages.update(section, Some((valid, mtime)), false);
+        }
+        ages.update(1, Some((300, 10)), true);
+        let rule = AgeThreshold { threshold: 100, ratio: 100, min_candidates: 1, age_weight: 0 };
+        assert_eq!(ages.age_threshold(&rule), Some(0));
+    }
+
     proptest! {
         #[test]
         fn choices_are_the_best(

@@ -158,9 +158,7 @@ fn a_table_of_segments_that_are_all_in_use_is_opened() {
     let table = SegmentTable::new(20, &[(SegmentNo(7), used[0])]).unwrap();
     table.load(SegmentNo(0), &used).unwrap();
     assert_eq!((table.segments(), table.valid_blocks(LogType::WarmData)), (20, 20));
-    for (segment, valid) in [(0, true), (7, true), (19, true)] {
-        assert_eq!(table.valid_map(SegmentNo(segment)).unwrap().contains(3), valid);
-    }
+    assert!([0, 7, 19].iter().all(|number| table.valid_map(SegmentNo(*number)).unwrap().contains(3)));
     assert!(matches!(
         table.valid_map(SegmentNo(20)),
         Err(SegmentError::OutsideTable { segment: SegmentNo(20), segments: 20 })

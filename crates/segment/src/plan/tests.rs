@@ -154,6 +154,14 @@ fn ten_runs_against_all_combinations() {
     }
 }
 
+#[test]
+fn the_hole_of_the_cold_log_is_a_block_at_least() {
+    for (blocks, expected) in [(9.0, 9.0), (0.5, 1.0)] {
+        assert_eq!(Planner::new(step(), Strategy::Optimal, 4.0).with_cold_hole(blocks).cold_hole(), expected);
+        assert_eq!(Planner::new(step(), Strategy::Optimal, blocks).cold_hole(), expected);
+    }
+}
+
 /// The whole cost of so many blocks rises slowly, but for one step behind eight.
 fn step() -> CostModel {
     let whole = [(1, 10.0), (4, 11.0), (8, 12.0), (9, 30.0), (16, 31.0)];
