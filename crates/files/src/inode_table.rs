@@ -257,4 +257,14 @@ mod tests {
         inodes.drop_unused(10);
         assert!(inodes.map.keys().eq([&used.ino]));
     }
+
+    #[test]
+    fn files_that_were_looked_at_stay_as_long_as_there_is_room() {
+        let device = Arc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let numbers: Vec<_> =
+            (0..200).map(|number| fs.create_file(format!("/{number}"), 0o644).unwrap().ino()).collect();
+        assert!(numbers.iter().all(|ino| fs.core.inodes.in_memory(*ino).is_some()));
+    }
 }
