@@ -295,9 +295,6 @@ impl AddressCache {
     }
 
     fn get_or_make<'a>(&self, place: &'a OnceLock<Cells>, cells: usize) -> Option<&'a Cells> {
-        if let Some(there) = place.get() {
-            return Some(there);
-        }
         self.pay(cells * size_of::<AtomicU32>())?;
         let new: Cells = (0..cells).map(|_| AtomicU32::new(UNKNOWN)).collect();
         if place.get().is_some() {
@@ -403,6 +400,30 @@ mod tests {
         cache.fill(0, [5].into_iter());
         cache.refresh(1);
         assert!(cache.run(0, 0).is_some());
+    }
+
+    /// In each chunk of a class, and up to its end.
+    #[test]
+    fn a_part_of_any_chunk_is_forgotten() {
+        for from in [0, 63, 64, 100, 8192, 12_287, 12_288, 12_300, 16_383, 19_999] {
+            let (cache, _) = cache(u64::MAX);
+            cache.fill(0, (0..20_000).map(|n| n + 100));
+            cache.forget(from);
+            let known: Vec<bool> = (0..20_000).map(|block| cache.run(block, block).is_some()).collect();
+            assert_eq!(known.iter().position(|known| !known), Some(from as usize));
+            assert!(!known[from as usize..].contains(&true), "{from}");
+        }
+    }
+
+    #[test]
+    fn who_comes_second_gives_its_memory_back() {
+        let (cache, budget) = cache(1000);
+        let place = OnceLock::new();
+        for _ in 0..2 {
+            cache.pay(8).expect("there is as much");
+            assert_eq!(*cache.put(&place, 10, |_| 8), 10);
+        }
+        assert_eq!(budget.left(), 1000 - 8);
     }
 
     #[test]

@@ -35,8 +35,7 @@ pub(crate) enum Claims {
 
 impl Claims {
     /// Makes any claims disjoint: where they overlap the stronger mode counts; neighbours in one mode become one.
-    pub(crate) fn normalized(mut claims: Vec<Claim>) -> Claims {
-        claims.sort_by_key(|claim| claim.range.first());
+    pub(crate) fn normalized(claims: &[Claim]) -> Claims {
         let mut disjoint: Vec<Claim> = Vec::with_capacity(claims.len());
         // The points where coverage changes: before the first block of a claim, and after its last.
         let mut starts: Vec<u64> = claims.iter().map(|claim| claim.range.first()).collect();
@@ -105,7 +104,7 @@ mod tests {
     #[test]
     fn overlaps_take_the_stronger_mode_and_neighbours_join() {
         use Mode::{Exclusive, Shared};
-        let claims = Claims::normalized(vec![
+        let claims = Claims::normalized(&[
             claim(20, 30, Shared),
             claim(0, 9, Shared),
             claim(5, 6, Exclusive),
@@ -128,7 +127,7 @@ mod tests {
                     claim(first, first + next(8), mode)
                 })
                 .collect();
-            let claims = Claims::normalized(given.clone());
+            let claims = Claims::normalized(&given);
             for block in 0..40 {
                 let expected = given.iter().filter(|c| c.range.contains(block)).map(|c| c.mode).max();
                 let got: Vec<Mode> = claims.iter().filter(|c| c.range.contains(block)).map(|c| c.mode).collect();

@@ -194,11 +194,11 @@ impl Directory {
         clear: bool,
         mut visit: impl FnMut(u64, &Line) -> Visit<T>,
     ) -> Option<T> {
-        let (from, to) = (place(first).0, place(last).0.min(CLASSES - 1));
-        for class in from..=to {
-            let Some(here) = self.classes[class].get() else { continue };
+        for (class, here) in self.classes.iter().enumerate().take(place(last).0 + 1).skip(place(first).0) {
+            let Some(here) = here.get() else { continue };
             let start = 1_u64 << class;
-            let (low, high) = (first.max(start) - start, last.min(2 * start - 1) - start);
+            // Nothing is marked behind the end of the class.
+            let (low, high) = (first.max(start) - start, last - start);
             let mut next = (low / LINES_PER_CHUNK) as usize;
             while let Some(at) = here.present.next(next).filter(|&at| at as u64 <= high / LINES_PER_CHUNK) {
                 next = at + 1;

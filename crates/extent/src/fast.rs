@@ -176,3 +176,71 @@ impl ExtentTable {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn word(table: &ExtentTable, block: u64) -> u64 {
+        table.word(block / BLOCKS_PER_WORD).expect("its line is there").load(Relaxed)
+    }
+
+    #[test]
+    fn blocks_of_one_word_are_taken_in_one_step() {
+        let table = ExtentTable::new();
+        for base in [0, 8, 64, 8192 + 640] {
+            let range = |first, last| BlockRange::new(base + first, base + last).expect("a range of blocks");
+            table.install(range(0, 7));
+            let (one, others) = (range(0, 0), range(1, 7));
+            let writer = table.take_one::<EXCLUSIVE>(one).expect("nobody has it");
+            let readers = [(); 2].map(|()| table.take_one::<SHARED>(others).expect("readers share"));
+            assert_eq!(word(&table, base), 0x0202_0202_0202_027f);
+            for taken in [range(0, 0), range(0, 1)] {
+                assert!(table.take_one::<SHARED>(taken).is_none() && table.take_one::<EXCLUSIVE>(taken).is_none());
+            }
+            assert!(table.take_one::<EXCLUSIVE>(range(7, 7)).is_none());
+            assert!(table.take_one::<SHARED>(range(7, 8)).is_none(), "two words");
+            assert_eq!(word(&table, base), 0x0202_0202_0202_027f);
+            readers.into_iter().for_each(|reader| table.release_one(reader, others, Mode::Shared));
+            table.release_one(writer, one, Mode::Exclusive);
+            assert_eq!(word(&table, base), 0);
+        }
+        assert!(table.take_one::<SHARED>(BlockRange::one(1 << 20)).is_none(), "it has no word yet");
+        assert!(table.queue.get().is_none());
+    }
+
+    #[test]
+    fn beside_a_covering_lock_nothing_stays_taken() {
+        let table = ExtentTable::new();
+        let (one, more) = (BlockRange::one(5), BlockRange::new(5, 20).expect("a range of blocks"));
+        let covering = table.shared(..);
+        assert!(table.take_one::<SHARED>(one).is_none());
+        assert!(!table.take(&[Claim { range: more, mode: Mode::Shared }]));
+        assert!([5, 13, 20].into_iter().all(|block| word(&table, block) == 0));
+        drop(covering);
+        assert!(table.take_one::<SHARED>(one).is_some());
+        assert!(table.take(&[Claim { range: more, mode: Mode::Shared }]));
+    }
+
+    #[test]
+    fn what_cannot_be_had_whole_is_put_back() {
+        let table = ExtentTable::new();
+        let claim = |first, last, mode| Claim { range: BlockRange::new(first, last).expect("a range of blocks"), mode };
+        let _held = table.exclusive(100..=100);
+        let words = || (0..20).map(|number| word(&table, 8 * number)).collect::<Vec<_>>();
+        table.install(BlockRange::new(0, 200).expect("a range of blocks"));
+        let before = words();
+        let first = [claim(3, 20, Mode::Shared), claim(64, 71, Mode::Exclusive)];
+        for (from, to) in [(100, 100), (99, 101), (80, 110), (90, 100)] {
+            let all = [first[0], first[1], claim(from, to, Mode::Shared)];
+            assert!(!table.take(&all), "{from}..={to}");
+            assert_eq!(words(), before, "{from}..={to}");
+        }
+        let far = BlockRange::new(30_000, 30_009).expect("a range of blocks");
+        assert!(table.take(&[Claim { range: far, mode: Mode::Shared }]), "its words are made");
+        assert!(table.take(&first));
+        assert_ne!(words(), before);
+        table.release_words(&first);
+        assert_eq!(words(), before);
+    }
+}

@@ -21,23 +21,17 @@ use crate::word::Mode;
 /// A request and where it is.
 ///
 /// ```text
-///   New ──poll──► Done (granted at once)
-///   New ──poll──► Waiting ──poll, the bell has rung──► Done
-///   Waiting ──drop──► withdrawn, or released if it was granted unseen
+///   new ──poll──► done (granted at once)
+///   new ──poll──► waiting ──poll, the bell has rung──► done
+///   waiting ──drop──► withdrawn, or released if it was granted unseen
 /// ```
 #[derive(Debug)]
 struct Pending<'a> {
     table: &'a ExtentTable,
     range: Option<BlockRange>,
     mode: Mode,
-    state: State,
-}
-
-#[derive(Debug)]
-enum State {
-    New,
-    Waiting { ticket: Ticket, cell: Arc<Cell> },
-    Done,
+    /// The request in the queue and its bell, while it waits.
+    waiting: Option<(Ticket, Arc<Cell>)>,
 }
 
 impl Pending<'_> {
@@ -48,41 +42,31 @@ impl Pending<'_> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Ticket> {
         let Some(range) = self.range else { return Poll::Ready(Ticket::NONE) };
         let claims = self.claims(range);
-        if let State::Waiting { cell, .. } = &self.state {
+        if let Some((_, cell)) = &self.waiting {
             let Some(ticket) = cell.poll(context.waker()) else { return Poll::Pending };
-            self.state = State::Done;
+            self.waiting = None;
             return Poll::Ready(ticket);
         }
         if self.table.take_claims(&claims) {
-            self.state = State::Done;
             return Poll::Ready(Ticket::NONE);
         }
-        match self.table.enqueue(&claims) {
-            Arrival::Granted(ticket) => {
-                self.state = State::Done;
-                Poll::Ready(ticket)
-            }
-            Arrival::Waits(ticket) => {
-                let cell = Arc::new(Cell::default());
-                cell.poll(context.waker());
-                match self.table.attach(ticket, &cell) {
-                    None => {
-                        self.state = State::Waiting { ticket, cell };
-                        Poll::Pending
-                    }
-                    Some(ticket) => {
-                        self.state = State::Done;
-                        Poll::Ready(ticket)
-                    }
-                }
-            }
+        let ticket = match self.table.enqueue(&claims) {
+            Arrival::Granted(ticket) => return Poll::Ready(ticket),
+            Arrival::Waits(ticket) => ticket,
+        };
+        let cell = Arc::new(Cell::default());
+        cell.poll(context.waker());
+        if let Some(granted) = self.table.attach(ticket, &cell) {
+            return Poll::Ready(granted);
         }
+        self.waiting = Some((ticket, cell));
+        Poll::Pending
     }
 }
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        if let (Some(range), State::Waiting { ticket, .. }) = (self.range, &self.state)
+        if let (Some(range), Some((ticket, _))) = (self.range, &self.waiting)
             && let Some(ticket) = self.table.withdraw(*ticket)
         {
             self.table.release(&self.claims(range), ticket);
@@ -123,13 +107,13 @@ impl ExtentTable {
     /// was ready.
     pub fn shared_async(&self, range: impl RangeBounds<u64>) -> SharedFuture<'_> {
         let range = BlockRange::of(range);
-        SharedFuture(Pending { table: self, range, mode: Mode::Shared, state: State::New })
+        SharedFuture(Pending { table: self, range, mode: Mode::Shared, waiting: None })
     }
 
     /// A future that takes the blocks alone, in its turn among waiting threads and futures. Do not poll it again after
     /// it was ready.
     pub fn exclusive_async(&self, range: impl RangeBounds<u64>) -> ExclusiveFuture<'_> {
         let range = BlockRange::of(range);
-        ExclusiveFuture(Pending { table: self, range, mode: Mode::Exclusive, state: State::New })
+        ExclusiveFuture(Pending { table: self, range, mode: Mode::Exclusive, waiting: None })
     }
 }

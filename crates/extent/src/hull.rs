@@ -54,3 +54,23 @@ impl Hull {
         protocol_step!("hull_announce_fence", store_load());
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_reaches_no_covering_claim_is_missed() {
+        let hull = Hull::new();
+        let range = |first, last| BlockRange::new(first, last).expect("a range of blocks");
+        let misses = |first, last| hull.misses(range(first, last));
+        assert!(misses(0, 0) && misses(1, u64::MAX - 1), "there are none");
+        hull.announce([range(5000, 6000), range(100, 200)].into_iter());
+        assert!(misses(0, 99) && misses(6001, 6001) && misses(6001, u64::MAX));
+        for (first, last) in [(0, 100), (100, 100), (150, 150), (6000, 6000), (5999, 7000), (0, u64::MAX)] {
+            assert!(!misses(first, last), "{first}..={last}");
+        }
+        hull.announce(std::iter::empty());
+        assert!(misses(0, 0) && misses(1, u64::MAX - 1), "there are none any more");
+    }
+}

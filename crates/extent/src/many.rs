@@ -90,7 +90,7 @@ pub fn lock_many_with<'a>(requests: &[LockRequest<'a>], wait: &Wait<'_>) -> Resu
     for of_table in requests.chunk_by(|a, b| std::ptr::eq(a.table, b.table)) {
         let table = of_table[0].table;
         let claims = of_table.iter().filter_map(|request| Some(Claim { range: request.range?, mode: request.mode }));
-        let claims = Claims::normalized(claims.collect());
+        let claims = Claims::normalized(&claims.collect::<Vec<_>>());
         let ticket = table.acquire(&claims, wait)?;
         guard.held.push((table, claims, ticket));
     }

@@ -194,7 +194,6 @@ impl Queue {
                 std::mem::swap(&mut guard.requests, &mut larger);
             }
             // `larger` is the old list or was not needed; it is freed after the guard.
-            drop(guard);
         }
     }
 }
@@ -346,3 +345,6 @@ impl ExtentTable {
         self.hull.announce(claims.filter(|claim| claim.covering()).map(|claim| claim.range));
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

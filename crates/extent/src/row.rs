@@ -79,6 +79,13 @@ mod tests {
     }
 
     #[test]
+    fn a_row_of_one_piece_has_no_others() {
+        let row = Row::<u64>::new(PIECE);
+        assert_eq!(row.bytes(), PIECE * 8);
+        assert!(row.get(PIECE - 1).is_some(), "it is there from the start");
+    }
+
+    #[test]
     fn a_place_far_behind_takes_one_piece() {
         let row = Row::<u64>::new(1 << 17);
         assert!(row.get((1 << 17) - 1).is_none());

@@ -268,3 +268,55 @@ impl fmt::Display for BlockRange {
         write!(f, "{}..={}", self.first(), self.last())
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::ExtentTable;
+
+    #[test]
+    fn a_token_forgets_who_waits_no_longer() {
+        let (table, token) = (ExtentTable::new(), CancelToken::new());
+        assert!(!token.is_cancelled());
+        let _held = table.exclusive(3..=3);
+        for _ in 0..3 {
+            let wait = Wait::up_to(Duration::ZERO).or_cancelled(&token);
+            assert!(matches!(table.shared_with(3..=3, &wait), Err(LockError::TimedOut { .. })));
+        }
+        assert!(token.state.waiting.lock().is_empty());
+    }
+
+    #[test]
+    fn a_bell_tells_what_came_first() {
+        let now = Instant::now();
+        let cell = Cell::default();
+        assert_eq!(cell.wait(Some(now)), Ring::TimedOut);
+        cell.cancel();
+        assert_eq!((cell.wait(Some(now)), cell.wait(None)), (Ring::Cancelled, Ring::Cancelled));
+        cell.grant(Ticket::NONE);
+        assert_eq!((cell.wait(Some(now)), cell.wait(None)), (Ring::Granted(Ticket::NONE), Ring::Granted(Ticket::NONE)));
+    }
+
+    /// No time runs out when somebody else ends the wait.
+    #[test]
+    fn a_wait_with_a_limit_ends_with_the_news() {
+        let far = Instant::now() + Duration::from_secs(3600);
+        for round in 0..40 {
+            let cancelled = round % 2 == 0;
+            let cell = Arc::new(Cell::default());
+            let waiter = std::thread::spawn({
+                let cell = Arc::clone(&cell);
+                move || cell.wait(Some(far))
+            });
+            // Sooner or later it waits before the news come.
+            (0..round * 4).for_each(|_| std::thread::yield_now());
+            if cancelled {
+                cell.cancel();
+            } else {
+                cell.grant(Ticket::NONE);
+            }
+            let wanted = if cancelled { Ring::Cancelled } else { Ring::Granted(Ticket::NONE) };
+            assert_eq!(waiter.join().expect("no panic"), wanted);
+        }
+    }
+}

@@ -75,6 +75,39 @@ fn the_last_waker_is_the_one_that_is_woken() {
 }
 
 #[test]
+fn a_downgrade_lets_waiting_readers_in_and_no_writer() {
+    const FAR: u64 = 1 << 20;
+    // In a word; over words, where the reader waits for the first, some or the last of them; covering.
+    let ranges: [((u64, u64), (u64, u64)); 8] = [
+        ((1, 3), (2, 2)),
+        ((1, 40), (1, 1)),
+        ((1, 40), (17, 18)),
+        ((1, 40), (40, 41)),
+        ((1, 3), (0, FAR)),
+        ((1, 40), (40, FAR)),
+        ((0, FAR), (7, 7)),
+        ((0, FAR), (FAR, u64::MAX)),
+    ];
+    for ((first, last), (other, end)) in ranges {
+        let table = ExtentTable::new();
+        let (reader_count, writer_count) = (Arc::new(Count::default()), Arc::new(Count::default()));
+        let woken = || [&reader_count, &writer_count].map(|count| count.0.load(Ordering::SeqCst));
+        let holder = table.exclusive(first..=last);
+        let mut reader = pin!(table.shared_async(other..=end));
+        let mut writer = pin!(table.exclusive_async(other..=end));
+        assert!(poll(reader.as_mut(), &reader_count).is_none());
+        assert!(poll(writer.as_mut(), &writer_count).is_none());
+        let holder = holder.downgrade();
+        assert_eq!(woken(), [1, 0], "{other}..={end} beside {first}..={last}");
+        let guard = poll(reader, &reader_count).expect("readers share");
+        assert!(poll(writer.as_mut(), &writer_count).is_none());
+        drop((holder, guard));
+        drop(poll(writer, &writer_count).expect("its turn"));
+        assert_eq!(table.locked(..), None);
+    }
+}
+
+#[test]
 fn dropping_a_future_gives_up_its_place_or_its_lock() {
     for last in [5, 1 << 20] {
         let table = ExtentTable::new();

@@ -170,6 +170,9 @@ fn timed_waits_end() {
         assert!(error.to_string().contains(&format!("{first}..={last}")), "{error}");
         assert!(matches!(table.exclusive_with(3..=3, &Wait::NOT), Err(LockError::Busy { .. })));
         assert_eq!(table.wait_stats().withdrawn, 1);
+        assert!(
+            matches!(table.exclusive_with(.., &Wait::NOT), Err(LockError::Busy { range }) if range == BlockRange::ALL)
+        );
         assert!(table.try_exclusive(4..=50).is_some(), "the one who gave up left nothing behind");
     }
 }

@@ -108,4 +108,17 @@ mod tests {
         }
         assert!(to_disk(&disk).is_err());
     }
+
+    #[test]
+    fn a_stored_list_that_cannot_be_is_an_error() {
+        let version = DISK_VERSION.to_le_bytes();
+        let short = |tag: u16| [&version[..], &tag.to_le_bytes(), &[7, 0]].concat();
+        for bad in [&b""[..], &XATTR_VERSION.to_le_bytes(), &[0; 4], &short(64), &short(0), &short(2), &short(8)] {
+            assert!(from_disk(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(from_disk(&version).unwrap(), XATTR_VERSION.to_le_bytes());
+        for tag in WITHOUT_ID {
+            assert_eq!(from_disk(&short(tag)).unwrap()[8..], [0xff; 4]);
+        }
+    }
 }

@@ -261,3 +261,154 @@ fn clean_urgently(core: &Core, shared: &Shared, policy: VictimPolicy) -> Result<
     }
     Ok(())
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use std::time::Instant;
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use super::*;
+    use crate::Options;
+
+    fn empty() -> FileSystem {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        FileSystem::open(device, Options::new()).unwrap()
+    }
+
+    /// A few segments of which one block in eight is in use.
+    fn make_holes(fs: &FileSystem, name: &str) {
+        let (kept, gone) = (fs.create_file(name, 0o644).unwrap(), fs.create_file("/gone", 0o644).unwrap());
+        for round in 0..300 {
+            kept.write_at(&[1; 4096], round * 4096).unwrap();
+            gone.write_at(&[2; 7 * 4096], round * 7 * 4096).unwrap();
+        }
+        drop(gone);
+        fs.remove_file("/gone").unwrap();
+        fs.checkpoint().unwrap();
+    }
+
+    fn shared() -> Shared {
+        Shared { orders: Mutex::new(Orders::default()), wake: Condvar::new() }
+    }
+
+    fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !is_so() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn an_option_is_what_it_was_set_to() {
+        let (long, short) = (Duration::from_secs(7), Duration::from_secs(5));
+        let all =
+            CleanerOptions::default().interval(long).urgent_interval(short).low_mark(9).policy(VictimPolicy::Greedy);
+        assert_eq!((all.interval, all.urgent_interval, all.low_mark), (long, short, 9));
+        assert_eq!(all.policy, Some(VictimPolicy::Greedy));
+    }
+
+    #[test]
+    fn sections_that_were_emptied_are_counted() {
+        let shared = shared();
+        let mut step = CleanStep::default();
+        note(&shared, None);
+        note(&shared, Some(step));
+        assert_eq!(shared.orders.lock().steps, 0);
+        step.segments = 2;
+        (0..3).for_each(|_| note(&shared, Some(step)));
+        assert_eq!(shared.orders.lock().steps, 3);
+    }
+
+    #[test]
+    fn segments_are_short_from_the_mark_on() {
+        let fs = empty();
+        let free = fs.statfs().free_segments;
+        let short = |mark| is_short(&fs.core, mark);
+        assert_eq!([free - 1, free, free + 1].map(short), [false, true, true]);
+        assert!(!short(0), "the logs write into no holes yet");
+    }
+
+    /// A batch is followed by the checkpoint that makes its sections free; where nothing is gained none is written.
+    #[test]
+    fn urgent_cleaning_ends_with_a_checkpoint_if_it_gained_something() {
+        let fs = empty();
+        let nothing = shared();
+        let before = fs.write_stat();
+        clean_urgently(&fs.core, &nothing, VictimPolicy::Greedy).unwrap();
+        assert_eq!((fs.write_stat().checkpoints, nothing.orders.lock().steps), (before.checkpoints, 0));
+
+        make_holes(&fs, "/kept");
+        let (before, free) = (fs.write_stat(), fs.statfs().free_segments);
+        let stopped = shared();
+        stopped.orders.lock().stop = true;
+        clean_urgently(&fs.core, &stopped, VictimPolicy::Greedy).unwrap();
+        assert_eq!(fs.write_stat().minus(&before).victims, 0, "it was told to stop");
+
+        let some = shared();
+        clean_urgently(&fs.core, &some, VictimPolicy::Greedy).unwrap();
+        let written = fs.write_stat().minus(&before);
+        assert!(written.victims > 1, "{written:?}");
+        assert_eq!((written.checkpoints, some.orders.lock().steps), (1, written.victims));
+        assert!(fs.statfs().free_segments > free);
+    }
+
+    /// Nobody wrote since the last look: also if somebody did in between.
+    #[test]
+    fn a_volume_that_is_idle_again_is_cleaned_again() {
+        let fs = empty();
+        make_holes(&fs, "/kept");
+        let cleaner = fs.start_cleaner(CleanerOptions::default().interval(Duration::from_millis(1))).unwrap();
+        wait_for("nobody has written since it began, and it does nothing", || cleaner.steps() > 0);
+        let mut steps = cleaner.steps();
+        for name in ["/one", "/two", "/three"] {
+            make_holes(&fs, name);
+            wait_for("it does nothing", || cleaner.steps() > steps);
+            assert_eq!(cleaner.failed(), None);
+            steps = cleaner.steps();
+        }
+    }
+
+    /// It is told so, and does not wait for its time; when it is dropped, its thread has gone, and holds nothing.
+    #[test]
+    fn a_cleaner_works_when_it_is_urged_and_goes_when_it_is_dropped() {
+        let fs = empty();
+        make_holes(&fs, "/kept");
+        let held = Arc::strong_count(&fs.core);
+        let hour = Duration::from_secs(3600);
+        let options = CleanerOptions::default().interval(hour).urgent_interval(hour);
+        let cleaner = fs.start_cleaner(options).unwrap();
+        make_holes(&fs, "/more");
+        assert_eq!(cleaner.steps(), 0, "its time has not come");
+        let before = fs.write_stat().checkpoints;
+        cleaner.urge();
+        wait_for("it does nothing", || cleaner.steps() > 0);
+        wait_for("what it gained is not free", || fs.write_stat().checkpoints > before);
+        drop(cleaner);
+        assert_eq!(Arc::strong_count(&fs.core), held);
+        for _ in 0..20 {
+            drop(fs.start_cleaner(options).unwrap());
+            assert_eq!(Arc::strong_count(&fs.core), held);
+        }
+    }
+
+    /// There is nobody to report to: who asks is told.
+    #[test]
+    fn an_error_ends_a_cleaner() {
+        let fs = empty();
+        make_holes(&fs, "/kept");
+        let hour = Duration::from_secs(3600);
+        let cleaner = fs.start_cleaner(CleanerOptions::default().interval(hour).urgent_interval(hour)).unwrap();
+        assert_eq!(cleaner.failed(), None);
+        fs.close().unwrap();
+        cleaner.urge();
+        wait_for("it goes on", || cleaner.failed().is_some());
+        wait_for("its thread goes on", || cleaner.thread.as_ref().is_some_and(thread::JoinHandle::is_finished));
+    }
+}

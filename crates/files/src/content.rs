@@ -238,34 +238,175 @@ impl Content {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use std::cell::RefCell;
+
+    use f2fs_format::node::NodeBlock;
+
     use super::*;
 
-    /// A writer keeps out those of its blocks, and of all blocks while the data stands in the inode.
-    #[cfg(not(any(loom, shuttle)))]
-    #[test]
-    fn a_writer_locks_the_blocks_of_its_bytes() {
-        use f2fs_format::node::NodeBlock;
+    const B: u64 = BLOCK_BYTES;
 
+    fn content(change: impl FnOnce(&mut RawInode)) -> Content {
         let mut node = NodeBlock::ZERO;
-        let content = |node: &NodeBlock| {
-            let budget = Arc::new(CacheBudget::new(1 << 20));
-            Content::new(node.inode(), Features::default(), RangeLock::default(), budget)
-        };
-        let blocks = content(&node);
-        let _writer = blocks.lock_to_write(3 * BLOCK_BYTES - 1, 2);
-        for (block, free) in [(1, true), (2, false), (3, false), (4, true)] {
-            assert_eq!(blocks.ranges.try_shared(block, block).is_some(), free, "block {block}");
-        }
-        node.inode_mut().i_inline = inline::DATA;
-        let inline = content(&node);
-        let _writer = inline.lock_to_write(0, 1);
-        assert!(inline.ranges.try_shared(1, 1).is_none());
+        change(node.inode_mut());
+        let budget = Arc::new(CacheBudget::new(1 << 20));
+        Content::new(node.inode(), Features::default(), RangeLock::default(), budget)
+    }
+
+    fn sized(size: u64) -> Content {
+        content(|inode| inode.i_size = size.into())
     }
 
     #[test]
     fn an_inode_whose_data_nobody_uses_has_a_pointer_and_any_other_few_cache_lines() {
         assert_eq!(size_of::<Content>(), 320);
+    }
+
+    /// Of blocks 0 to 4, those that another one could read.
+    fn free(content: &Content) -> Vec<u64> {
+        (0..5).filter(|block| content.ranges.try_shared(*block, *block).is_some()).collect()
+    }
+
+    /// Of blocks 0 to 4, those that another one could write.
+    fn untouched(content: &Content) -> Vec<u64> {
+        (0..5).filter(|block| content.ranges.try_exclusive(*block, *block).is_some()).collect()
+    }
+
+    /// A writer keeps out those of its blocks, and of all blocks while the data stands in the inode.
+    #[test]
+    fn a_writer_locks_the_blocks_of_its_bytes() {
+        let blocks = content(|_| {});
+        for (offset, len, others) in [
+            (3 * B - 1, 2, vec![0, 1, 4]),
+            (B, B, vec![0, 2, 3, 4]),
+            (B - 1, 1, vec![1, 2, 3, 4]),
+            (2 * B, 1, vec![0, 1, 3, 4]),
+            (u64::MAX, 1, vec![0, 1, 2, 3, 4]),
+        ] {
+            let _writer = blocks.lock_to_write(offset, len);
+            assert_eq!(free(&blocks), others, "{len} bytes from {offset}");
+        }
+        let inline = content(|inode| inode.i_inline = inline::DATA);
+        let writer = inline.lock_to_write(0, 1);
+        assert!(free(&inline).is_empty());
+        drop(writer);
+        inline.no_longer_inline();
+        let _writer = inline.lock_to_write(0, 1);
+        assert_eq!(free(&inline), [1, 2, 3, 4]);
+    }
+
+    /// Who appends or cuts keeps out all from the block of the end on.
+    #[test]
+    fn who_changes_the_end_locks_all_behind_it() {
+        let file = sized(2 * B + 1);
+        let (end, size) = file.lock_end();
+        assert_eq!((free(&file), size), (vec![0, 1], 2 * B + 1));
+        assert!(file.ranges.try_shared(u64::MAX, u64::MAX).is_none());
+        drop(end);
+        let _cut = file.lock_from(4 * B);
+        assert_eq!(free(&file), [0, 1, 2, 3]);
+        let inline = content(|inode| inode.i_inline = inline::DATA);
+        let _cut = inline.lock_from(10);
+        assert!(free(&inline).is_empty());
+    }
+
+    /// A reader keeps writers off the blocks that it reads, as far as there are any, and off no others.
+    #[test]
+    fn a_reader_locks_the_blocks_of_the_bytes_that_there_are() {
+        let file = sized(3 * B + 10);
+        for (offset, len, read, others) in [
+            (0, 1, 1, vec![1, 2, 3, 4]),
+            (0, B, B, vec![1, 2, 3, 4]),
+            (B - 1, 2, 2, vec![2, 3, 4]),
+            (B, 2 * B, 2 * B, vec![0, 3, 4]),
+            (2 * B + 1, 100 * B, B + 9, vec![0, 1, 4]),
+            (3 * B + 9, u64::MAX, 1, vec![0, 1, 2, 4]),
+        ] {
+            let readable = file.try_lock_to_read(offset, len as usize).unwrap();
+            assert_eq!((readable.len as u64, untouched(&file)), (read, others), "{len} bytes from {offset}");
+        }
+        for (offset, len) in [(3 * B + 10, 1), (u64::MAX, 1), (0, 0), (u64::MAX, 0)] {
+            assert_eq!(file.try_lock_to_read(offset, len).unwrap_err(), Unreadable::End, "{len} bytes from {offset}");
+            assert!(file.lock_to_read(offset, len).is_none());
+        }
+        let _writer = file.lock_to_write(B, 1);
+        assert_eq!(file.try_lock_to_read(0, 2 * B as usize).unwrap_err(), Unreadable::Busy);
+        assert!(file.try_lock_to_read(0, B as usize).is_ok() && file.try_lock_to_read(2 * B, 1).is_ok());
+    }
+
+    /// The size may change until the reader has its blocks.
+    #[test]
+    fn a_reader_whose_file_changes_reads_what_there_is_then() {
+        let file = sized(B);
+        let asked = RefCell::new(Vec::new());
+        let change = |sizes: &[u64], len: u64| {
+            asked.borrow_mut().clear();
+            let result = file.try_to_read(B / 2, len as usize, |first, last| {
+                let tries = asked.borrow().len();
+                asked.borrow_mut().push((first, last));
+                if let Some(size) = sizes.get(tries) {
+                    file.size.store(*size, Ordering::Relaxed);
+                }
+                file.ranges.try_shared(first, last)
+            });
+            (result.map(|readable| readable.len as u64), asked.borrow().clone())
+        };
+        // Cut, to the very byte where the reader begins, in front of it, behind it.
+        for (size, left) in [(B / 2, Err(Unreadable::End)), (0, Err(Unreadable::End)), (B / 2 + 1, Ok(1))] {
+            file.size.store(B, Ordering::Relaxed);
+            assert_eq!(change(&[size], B), (left, vec![(0, 0)]), "{size}");
+        }
+        // Grown within the last block, and beyond it: the reader follows a few times, and then locks all it asked for.
+        file.size.store(B - 1, Ordering::Relaxed);
+        assert_eq!(change(&[B], 9 * B), (Ok(B / 2), vec![(0, 0)]));
+        file.size.store(B, Ordering::Relaxed);
+        assert_eq!(change(&[B + 1], 9 * B), (Ok(B / 2 + 1), vec![(0, 0), (0, 1)]));
+        file.size.store(B, Ordering::Relaxed);
+        let grows: Vec<u64> = (2..9).map(|blocks| blocks * B).collect();
+        assert_eq!(change(&grows, 9 * B), (Ok(5 * B - B / 2), vec![(0, 0), (0, 1), (0, 2), (0, 9)]));
+    }
+
+    /// The size in memory and that in the inode go together, but for data that has not landed.
+    #[test]
+    fn sizes_rise_fall_and_are_taken_back() {
+        let mut node = NodeBlock::ZERO;
+        let file = sized(0);
+        let mut after = |change: &dyn Fn(&mut RawInode)| {
+            change(node.inode_mut());
+            (node.inode().i_size.get(), file.size())
+        };
+        assert_eq!(after(&|inode| file.set_size(inode, 10)), (10, 10));
+        assert_eq!(after(&|_| file.raise_size(30)), (10, 30));
+        assert_eq!(after(&|_| file.raise_size(20)), (10, 30));
+        assert_eq!(after(&|inode| file.grow(inode, 20)), (20, 30));
+        assert_eq!(after(&|inode| file.grow(inode, 5)), (20, 30));
+        assert_eq!(after(&|inode| file.lower_size(inode, 25)), (20, 25));
+        assert_eq!(after(&|inode| file.lower_size(inode, 15)), (15, 15));
+        assert_eq!(after(&|inode| file.grow(inode, 40)), (40, 40));
+        assert_eq!(after(&|inode| file.take_back_size(inode, 40, 15)), (15, 15));
+        assert_eq!(after(&|inode| file.grow(inode, 40)), (40, 40));
+        // Somebody wrote behind it meanwhile.
+        file.raise_size(50);
+        assert_eq!(after(&|inode| file.take_back_size(inode, 40, 15)), (15, 50));
+    }
+
+    /// The locks of a file are listed for what they grew by since, if that is worth it.
+    #[test]
+    fn locks_are_listed_for_what_they_grew_by() {
+        let file = content(|_| {});
+        assert_eq!(file.list_locks(), 0, "nothing was locked");
+        (0..4096).for_each(|block| drop(file.ranges.shared(block, block)));
+        let first = file.list_locks();
+        assert!(first >= LITTLE && first == file.ranges.bytes(), "{first}");
+        assert_eq!(file.list_locks(), 0, "nothing came");
+        drop(file.ranges.shared(1 << 28, 1 << 28));
+        let more = file.list_locks();
+        assert!(more >= LITTLE && first + more == file.ranges.bytes(), "{first} {more}");
+        file.unlist_locks();
+        assert_eq!(file.list_locks(), first + more);
     }
 }

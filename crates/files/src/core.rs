@@ -223,3 +223,6 @@ impl Core {
         self.dirty_directories.write(op)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

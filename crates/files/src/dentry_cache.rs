@@ -76,3 +76,143 @@ impl DentryCache {
         next.store((*limit).max(blocks) + limit / 4, Ordering::Relaxed);
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use super::*;
+    use crate::{Dir, FileKind, FileSystem, InodeRef, NewFile, Options};
+
+    const LARGE: usize = 6;
+
+    /// A file system with some large directories and many small ones in another one, none of them in memory.
+    fn file_system() -> (FileSystem, InodeRef) {
+        opened(Options::new())
+    }
+
+    fn opened(options: Options) -> (FileSystem, InodeRef) {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, options).unwrap();
+        let new = |kind| NewFile::new(kind, 0o755);
+        let above = fs.root().unwrap().create("above", &new(FileKind::Directory)).unwrap();
+        for number in 0..LARGE {
+            let directory = above.create(format!("large-{number}"), &new(FileKind::Directory)).unwrap();
+            for name in 0..30 {
+                directory.create(format!("{name:0>200}"), &new(FileKind::Fifo)).unwrap();
+            }
+        }
+        for number in 0..40 {
+            above.create(format!("small-{number}"), &new(FileKind::Directory)).unwrap();
+        }
+        fs.checkpoint().unwrap();
+        fs.core.inodes.drop_unused();
+        // The root may be held by a processor.
+        fs.core.inodes.each_directory(|directory| directory.shrink(0));
+        assert_eq!(blocks(&fs), 0);
+        (fs, above)
+    }
+
+    fn blocks(fs: &FileSystem) -> u64 {
+        let mut blocks = 0;
+        fs.core.inodes.each_directory(|directory| blocks += directory.blocks());
+        blocks
+    }
+
+    /// Has all of a directory in memory.
+    fn read(above: &InodeRef, name: &str) -> Dir {
+        let directory = above.lookup(name).unwrap().open_dir().unwrap();
+        directory.read(0, usize::MAX).unwrap();
+        directory
+    }
+
+    /// Has so many large directories in memory; how many blocks each has.
+    fn read_large(fs: &FileSystem, above: &InodeRef, directories: usize) -> u64 {
+        (0..directories).for_each(|number| drop(read(above, &format!("large-{number}"))));
+        let each = blocks(fs) / directories as u64;
+        assert!(each > 1 && blocks(fs) == each * directories as u64);
+        each
+    }
+
+    #[test]
+    fn directories_that_nobody_uses_go_until_half_is_left() {
+        let (fs, above) = file_system();
+        let each = read_large(&fs, &above, LARGE);
+        let small: Vec<_> = (0..40).map(|number| read(&above, &format!("small-{number}")).ino()).collect();
+        let (inodes, all) = (&fs.core.inodes, &fs.core.directories);
+        let cache = DentryCache::new(4 * each, all.clone());
+        all.set_blocks(4 * each);
+        cache.trim(inodes);
+        assert_eq!(blocks(&fs), 6 * each, "so many may have come");
+        all.set_blocks(4 * each + 1);
+        cache.trim(inodes);
+        assert_eq!((blocks(&fs), all.blocks()), (2 * each, 2 * each));
+        assert!(small.iter().all(|ino| inodes.in_memory(*ino).is_some()), "they have no blocks");
+        // They are counted again when so many more may be there.
+        for (came, counted) in [(5 * each, 5 * each), (5 * each + 1, 2 * each)] {
+            all.set_blocks(came);
+            cache.trim(inodes);
+            assert_eq!(all.blocks(), counted);
+        }
+    }
+
+    #[test]
+    fn as_many_as_there_may_be_stay() {
+        let (fs, above) = file_system();
+        let each = read_large(&fs, &above, 4);
+        let cache = DentryCache::new(4 * each, fs.core.directories.clone());
+        fs.core.directories.set_blocks(100 * each);
+        cache.trim(&fs.core.inodes);
+        assert_eq!((blocks(&fs), fs.core.directories.blocks()), (4 * each, 4 * each));
+    }
+
+    /// Directories in use lose their blocks only if the others were too few.
+    #[test]
+    fn blocks_of_directories_in_use_go_last() {
+        let (fs, above) = file_system();
+        let each = read_large(&fs, &above, LARGE);
+        let (inodes, all) = (&fs.core.inodes, &fs.core.directories);
+        let cache = DentryCache::new(4 * each, all.clone());
+        let open = |directories: usize| -> Vec<_> {
+            read_large(&fs, &above, LARGE);
+            (0..directories).map(|number| read(&above, &format!("large-{number}"))).collect()
+        };
+        let held = open(4);
+        all.set_blocks(6 * each);
+        cache.trim(inodes);
+        assert_eq!((blocks(&fs), all.blocks()), (4 * each, 4 * each));
+        drop(held);
+        let held = open(5);
+        all.set_blocks(6 * each);
+        cache.trim(inodes);
+        assert_eq!((blocks(&fs), all.blocks()), (0, 0));
+        drop(held);
+        let held = open(5);
+        all.set_blocks(5 * each);
+        cache.trim(inodes);
+        assert_eq!(blocks(&fs), 6 * each, "it is not counted before so many more came");
+        drop(held);
+    }
+
+    /// Who lists one directory after the other makes room among those that were listed.
+    #[test]
+    fn listings_stay_about_within_the_limit() {
+        const LIMIT: u64 = 8;
+        let (fs, above) = opened(Options::new().dentry_cache(core::num::NonZeroUsize::new(LIMIT as usize).unwrap()));
+        let all: Vec<_> =
+            (0..LARGE).map(|number| above.lookup(format!("large-{number}")).unwrap().open_dir().unwrap()).collect();
+        let mut each = 0;
+        for directory in &all {
+            let before = blocks(&fs);
+            directory.read(0, usize::MAX).unwrap();
+            each = each.max(blocks(&fs).saturating_sub(before));
+            assert!(blocks(&fs) <= LIMIT + LIMIT / 4 + each, "{} blocks", blocks(&fs));
+        }
+        assert!(each * LARGE as u64 > 2 * LIMIT, "the test is too small: {each}");
+    }
+}

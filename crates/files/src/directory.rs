@@ -50,6 +50,8 @@ use page::Page;
 
 pub(crate) use lookup::{Located, RawEntry};
 pub(crate) use shared::Directories;
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub(crate) use write_back::tests::kept_free;
 
 /// Shards of a directory's map of pages ([`stripes_here`](f2fs_sync::stripes_here)).
 const PAGE_SHARDS: usize = if cfg!(loom) { 2 } else { 16 };
@@ -146,6 +148,12 @@ impl Directory {
     /// The known names of this hash's stripe.
     fn names(&self, hash: u32) -> &RwLock<Names> {
         &self.stripes[self.stripe_of(hash)].names
+    }
+
+    /// Names that may still be known.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn names_available(&self) -> u64 {
+        self.shared.names.available_exact()
     }
 
     /// Notes a name that was added, at its place unless the directory is inline.

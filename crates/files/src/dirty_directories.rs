@@ -77,3 +77,131 @@ impl DirtyDirectories {
         result
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use f2fs_device::{MemoryDevice, Operation};
+    use f2fs_device_test::{FaultDevice, FaultRule};
+    use f2fs_format::hash::dentry_hash;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use super::*;
+    use crate::{FileKind, FileSystem, InodeRef, NewFile, Options};
+
+    /// A directory with blocks, none of them changed.
+    fn hashed(fs: &FileSystem, name: &str) -> InodeRef {
+        let directory = fs.root().unwrap().create(name, &NewFile::new(FileKind::Directory, 0o755)).unwrap();
+        for name in 0..30 {
+            directory.create(format!("{name:0>200}"), &NewFile::new(FileKind::Fifo, 0o644)).unwrap();
+        }
+        fs.checkpoint().unwrap();
+        directory
+    }
+
+    /// Whoever's turn it was: they are written by their numbers, so that the same changes leave the same image.
+    #[test]
+    fn each_is_listed_once_and_taken_by_its_number() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let mut all = [hashed(&fs, "a"), hashed(&fs, "b"), hashed(&fs, "c")];
+        all.sort_unstable_by_key(|directory| core::cmp::Reverse(directory.ino()));
+        let inline = fs.root().unwrap().create("inline", &NewFile::new(FileKind::Directory, 0o755)).unwrap();
+        let list = DirtyDirectories::new();
+        for _ in 0..2 {
+            all.iter().chain([&inline]).for_each(|directory| list.add(directory.inode()));
+        }
+        let mut numbers = all.each_ref().map(InodeRef::ino);
+        numbers.reverse();
+        let taken = list.take();
+        assert!(taken.iter().map(|inode| inode.ino).eq(numbers));
+        assert!(list.take().is_empty());
+        // Nothing of them was written: who took them puts them back, or says that they are on no list.
+        taken.iter().for_each(|inode| inode.directory.as_ref().unwrap().queued.store(false, Ordering::SeqCst));
+        list.add(all[0].inode());
+        assert_eq!(list.take().len(), 1);
+        taken.iter().for_each(|inode| inode.directory.as_ref().unwrap().queued.store(false, Ordering::SeqCst));
+    }
+
+    /// What was written ahead is not dirty any more, and on no list.
+    #[test]
+    fn changed_blocks_are_written_ahead_of_a_checkpoint() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let directory = hashed(&fs, "d");
+        directory.create("new", &NewFile::new(FileKind::Fifo, 0o644)).unwrap();
+        let changed = || directory.inode().directory.as_ref().unwrap().has_changed_blocks();
+        assert!(changed());
+        fs.core.dirty_directories.write_ahead(&fs.core.volume).unwrap();
+        assert!(!changed());
+        assert!(fs.core.dirty_directories.take().is_empty());
+    }
+
+    /// A block that cannot be written ahead, since its node cannot be read, is written by the checkpoint.
+    #[test]
+    fn blocks_whose_nodes_cannot_be_read_are_left_to_the_checkpoint() {
+        let device = PlainArc::new(FaultDevice::new(PlainArc::new(MemoryDevice::new(32 * 1024))));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        let directory = hashed(&fs, "d");
+        (0..30).for_each(|name| directory.remove_file(format!("{name:0>200}")).unwrap());
+        // So many buckets that the last ones have their blocks below a node of their own.
+        let buckets = 512;
+        let change = fs.core.change(|op| {
+            directory.inode().node.write(op).inode_mut().i_dir_level = 9;
+            Ok(())
+        });
+        change.unwrap();
+        drop(directory);
+        let mut last = (0..)
+            .map(|name: u32| format!("name {name}"))
+            .filter(|name| dentry_hash(name.as_bytes()) % buckets == buckets - 1);
+        let new = NewFile::new(FileKind::Fifo, 0o644);
+        let again = |fs: FileSystem| {
+            fs.close().unwrap();
+            drop(fs);
+            let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+            let directory = fs.root().unwrap().lookup("d").unwrap();
+            (fs, directory)
+        };
+        let (fs, directory) = again(fs);
+        directory.create(last.next().unwrap(), &new).unwrap();
+        assert_ne!(directory.inode().node.read().inode().i_nid[0].get(), 0, "its block is below a node");
+        drop(directory);
+        let (fs, directory) = again(fs);
+        let name = last.next().unwrap();
+        directory.create(&name, &new).unwrap();
+        (0..3).for_each(|_| fs.core.volume.nodes().drop_unused());
+        device.arm(FaultRule::on([Operation::Read]).for_good());
+        fs.core.dirty_directories.write_ahead(&fs.core.volume).unwrap();
+        assert_ne!(device.faults(), 0, "the node was in memory: the test does not work");
+        device.disarm();
+        fs.checkpoint().unwrap();
+        drop((directory, fs)); // a crash
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        assert!(fs.exists(format!("/d/{name}")).unwrap());
+    }
+
+    #[test]
+    fn what_a_checkpoint_could_not_write_is_written_by_the_next_one() {
+        let device = PlainArc::new(FaultDevice::new(PlainArc::new(MemoryDevice::new(32 * 1024))));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        let all = ["a", "b"].map(|name| hashed(&fs, name));
+        for directory in &all {
+            directory.create("new", &NewFile::new(FileKind::Fifo, 0o644)).unwrap();
+        }
+        device.arm(FaultRule::on([Operation::Write]).for_good());
+        {
+            let op = fs.core.volume.begin().unwrap();
+            fs.core.dirty_directories.write(&op).unwrap_err();
+        }
+        device.disarm();
+        let taken = fs.core.dirty_directories.take();
+        assert!(taken.iter().map(|inode| inode.ino).eq(all.each_ref().map(InodeRef::ino)));
+    }
+}

@@ -83,3 +83,60 @@ impl Judge {
         BadEntry { dir, block, slot, ino: raw.ino.into(), len, why, next }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: u8 = FileType::Regular.number();
+    const DIRECTORY: u8 = FileType::Directory.number();
+
+    fn entry(name: &[u8], ino: u32, file_type: u8) -> Entry<'_> {
+        Entry { slot: 5, hash: 0, ino: Nid(ino), file_type, name }
+    }
+
+    fn why(judge: &mut Judge, entry: &Entry<'_>) -> Option<&'static str> {
+        judge.look(entry, entry.name).map(|bad| bad.why)
+    }
+
+    /// `.` and `..` are names of directories, once each; `.` is this one's.
+    #[test]
+    fn reserved_names_have_their_place() {
+        for (entry, bad) in [
+            (entry(b".", 7, DIRECTORY), None),
+            (entry(b".", 8, DIRECTORY), Some("reserved")),
+            (entry(b".", 7, FILE), Some("reserved")),
+            (entry(b".", 8, FILE), Some("reserved")),
+            (entry(b"..", 7, DIRECTORY), None),
+            (entry(b"..", 8, DIRECTORY), None),
+            (entry(b"..", 8, FILE), Some("reserved")),
+        ] {
+            assert_eq!(why(&mut Judge::new(Nid(7), None, 0), &entry), bad, "{entry:?}");
+        }
+        let mut judge = Judge::new(Nid(7), None, 0);
+        let (here, up) = (entry(b".", 7, DIRECTORY), entry(b"..", 3, DIRECTORY));
+        assert_eq!(
+            [&here, &up, &here, &up].map(|entry| why(&mut judge, entry)),
+            [None, None, Some("reserved"), Some("reserved")]
+        );
+    }
+
+    /// An entry with such a name says where it stands, and where the next one does.
+    #[test]
+    fn a_bad_entry_says_where_it_stands() {
+        let mut judge = Judge::new(Nid(7), Some(3), 1000);
+        assert_eq!(judge.look(&entry(b"name", 9, FILE), b"name"), None);
+        let bad = judge.look(&entry(b"a/b and more than a slot", 9, FILE), b"a/b and more than a slot").unwrap();
+        assert_eq!((bad.dir, bad.block, bad.slot, bad.ino, bad.len), (Nid(7), Some(3), 5, Nid(9), 24));
+        assert_eq!(bad.next, 1000 + 5 + 3);
+        assert!(bad.to_string().contains("directory 7, block 3, slot 5"), "{bad}");
+        let raw = |len: u16| DirEntry { name_len: len.into(), ino: 9.into(), ..DirEntry::default() };
+        for (len, why) in
+            [(0, "empty"), (1, "longer than its slots"), (255, "longer than its slots"), (256, "longer than 255 bytes")]
+        {
+            let bad = Judge::new(Nid(7), None, 10).corrupt(2, &raw(len));
+            assert_eq!((bad.why, bad.slot, bad.next, bad.ino, bad.len), (why, 2, 13, Nid(9), len.into()));
+            assert!(bad.to_string().contains("directory 7, slot 2"), "{bad}");
+        }
+    }
+}

@@ -287,3 +287,47 @@ impl FsError {
         self.device().is_none() && number::of_corruption(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use f2fs_format::LogType;
+    use f2fs_segment::SegmentError;
+
+    use super::*;
+
+    #[test]
+    fn a_lack_of_space_says_what_is_missing() {
+        let blocks = FsError::from(VolumeError::NoSpace { wanted: 2, available: 1 });
+        let numbers = FsError::from(VolumeError::NoNids { used: 1, limit: 1 });
+        let segments = FsError::from(SegmentError::NoSpace { log: LogType::HotData, free: 0, prefree: 0, floor: 1 });
+        let others = [FsError::NotFound, FsError::from(VolumeError::ReadOnly), FsError::Invalid("x")];
+        for (error, space, shortage, nids) in
+            [(&blocks, true, false, false), (&numbers, true, false, true), (&segments, true, true, false)]
+                .into_iter()
+                .chain(others.iter().map(|error| (error, false, false, false)))
+        {
+            let said = (error.is_no_space(), error.is_shortage(), error.is_lack_of_nids());
+            assert_eq!(said, (space, shortage, nids), "{error}");
+        }
+        assert!(matches!(others[1], FsError::ReadOnly));
+    }
+
+    #[test]
+    fn texts_have_their_numbers() {
+        let attribute = |limit| FsError::Attribute { why: BadAttribute::TooLarge, size: 9, limit }.to_string();
+        assert_eq!(attribute(0), "extended attribute: a value that is too long: 9 bytes");
+        assert_eq!(attribute(8), "extended attribute: a value that is too long: 9 bytes, at most 8");
+        let encrypted = FsError::Encrypted { ino: Nid(5), policy: None };
+        assert_eq!(encrypted.to_string(), "the data of inode 5 is encrypted (by no known policy)");
+        assert!(encrypted.is_unreadable_content() && !FsError::NotFound.is_unreadable_content());
+        assert!(FsError::corrupt("a size", 3, 0, 2).is_corruption() && !encrypted.is_corruption());
+    }
+
+    #[test]
+    fn targets_of_links_have_the_numbers_of_linux() {
+        let number = |len| FsError::LinkTarget { why: "is not one", len, limit: 5 }.raw_os_error();
+        assert_eq!([0, 1, 5, 6].map(number), [2, 22, 22, 36]);
+        let name = |len| FsError::Name(FormatError::Name { why: "is not one", len }).raw_os_error();
+        assert_eq!([0, 255, 256].map(name), [22, 22, 36]);
+    }
+}

@@ -35,3 +35,6 @@ impl Deref for FileData<'_> {
         self.0
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

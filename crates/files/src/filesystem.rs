@@ -278,3 +278,80 @@ impl FileSystem {
         self.core.volume.close_with(ahead, |op| self.core.write_above(op))
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::VolumeOptions;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use super::*;
+
+    fn volume() -> PlainArc<MemoryDevice> {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        device
+    }
+
+    /// Who opens without recovery gives up what was synced; a crash right after that does not bring it back.
+    #[test]
+    fn what_was_given_up_does_not_come_back() {
+        let device = volume();
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        fs.create_file("/first", 0o644).unwrap().sync_all().unwrap();
+        fs.create_file("/synced", 0o644).unwrap().sync_all().unwrap();
+        drop(fs); // a crash
+        let found = |device: PlainArc<MemoryDevice>| {
+            let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
+            (fs.exists("/first").unwrap(), fs.exists("/synced").unwrap())
+        };
+        assert_eq!(found(PlainArc::new(device.snapshot())), (true, true));
+        let without = Options::new().volume(VolumeOptions::new().recovery(false));
+        drop(FileSystem::open(device.clone(), without).unwrap()); // another crash
+        assert_eq!(found(device), (true, false));
+    }
+
+    #[test]
+    fn opening_a_volume_that_was_closed_writes_nothing() {
+        let device = volume();
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        fs.create_file("/f", 0o644).unwrap();
+        fs.close().unwrap();
+        drop(fs);
+        let before = device.to_bytes();
+        drop(FileSystem::open(device.clone(), Options::new()).unwrap());
+        assert!(device.to_bytes() == before);
+    }
+
+    /// For a volume that is only read, of which no checkpoint does it.
+    #[test]
+    fn inodes_and_nodes_that_were_in_use_go_when_they_are_asked_to() {
+        const FILES: usize = 8000;
+        let device = volume();
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        (0..FILES).for_each(|number| drop(fs.create_file(format!("/{number}"), 0o644).unwrap()));
+        fs.close().unwrap();
+        drop(fs);
+        let few = core::num::NonZeroUsize::MIN;
+        let options = Options::new().read_only(true).inode_cache(few).volume(VolumeOptions::new().node_cache(few));
+        let fs = FileSystem::open(device, options.read_only(true)).unwrap();
+        let open: Vec<_> = (0..FILES).map(|number| fs.open_file(format!("/{number}")).unwrap()).collect();
+        let nodes = || fs.stats().cached_nodes as usize;
+        let inodes = || open.iter().filter(|file| fs.core.inodes.in_memory(file.ino()).is_some()).count();
+        assert_eq!(inodes(), FILES);
+        fs.shrink_caches();
+        assert_eq!(inodes(), FILES, "they are in use");
+        assert!(nodes() >= FILES);
+        let numbers: Vec<_> = open.iter().map(crate::File::ino).collect();
+        drop(open);
+        fs.shrink_caches();
+        let left = numbers.iter().filter(|ino| fs.core.inodes.in_memory(**ino).is_some()).count();
+        assert!(left < FILES / 2 && nodes() < FILES / 2, "{left} inodes, {} nodes", nodes());
+        fs.drop_unused();
+        let left = numbers.iter().filter(|ino| fs.core.inodes.in_memory(**ino).is_some()).count();
+        assert_eq!(left, 0);
+    }
+}

@@ -136,3 +136,98 @@ fn run(core: &Core, stop: &AtomicBool, options: FlusherOptions) {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use std::time::Instant;
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use f2fs_volume::VolumeOptions;
+
+    use super::*;
+    use crate::Options;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    /// Pages of the cache.
+    const CACHE: u64 = 1024;
+
+    fn file_system() -> FileSystem {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let options = Options::new().page_cache(CACHE * 4096).volume(VolumeOptions::new().dirty_nodes(64));
+        FileSystem::open(device, options).unwrap()
+    }
+
+    fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !is_so() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn its_time_is_what_it_was_set_to() {
+        assert_eq!(FlusherOptions::default().interval(HOUR).interval, HOUR);
+    }
+
+    /// All that is dirty is written when its time has come.
+    #[test]
+    fn pages_are_written_back_after_a_while() {
+        let fs = file_system();
+        let flusher = fs.start_flusher(FlusherOptions::default().interval(Duration::ZERO)).unwrap();
+        let file = fs.create_file("/f", 0o644).unwrap();
+        for round in 1..=3 {
+            file.write_at(&[round; 3 * 4096], 0).unwrap();
+            wait_for("they stay dirty", || fs.stats().dirty_pages == 0);
+        }
+        drop(flusher);
+        file.write_at(&[4; 4096], 0).unwrap();
+        assert_eq!(fs.stats().dirty_pages, 1, "nobody writes it back");
+    }
+
+    /// When more than an eighth of the cache is dirty, so much is written that half of that is left.
+    #[test]
+    fn many_dirty_pages_are_not_left_until_their_time() {
+        let fs = file_system();
+        let flusher = fs.start_flusher(FlusherOptions::default().interval(HOUR)).unwrap();
+        let files: Vec<_> =
+            (0..CACHE / 8 + 32).map(|number| fs.create_file(format!("/{number}"), 0o644).unwrap()).collect();
+        files.iter().for_each(|file| assert_eq!(file.write_at(&[1; 4096], 8192).unwrap(), 4096));
+        wait_for("they stay dirty", || fs.stats().dirty_pages <= CACHE / 8);
+        assert_ne!(fs.stats().dirty_pages, 0, "some are left for later");
+        drop(flusher);
+    }
+
+    /// When it is dropped, its thread has gone, holds nothing, and operations write the checkpoints that are due.
+    #[test]
+    fn a_flusher_that_is_dropped_leaves_all_to_the_operations() {
+        let fs = file_system();
+        let held = Arc::strong_count(&fs.core);
+        for _ in 0..20 {
+            drop(fs.start_flusher(FlusherOptions::default().interval(HOUR)).unwrap());
+            assert_eq!(Arc::strong_count(&fs.core), held);
+        }
+        assert!(!fs.core.pages.alarm.is_heard());
+        let before = fs.write_stat().checkpoints;
+        (0..2000).for_each(|number| drop(fs.create_file(format!("/{number}"), 0o644).unwrap()));
+        assert_ne!(fs.write_stat().checkpoints, before);
+    }
+
+    /// With one, operations go on while a checkpoint is due, and it writes that.
+    #[test]
+    fn a_flusher_writes_the_checkpoints_that_are_due() {
+        let fs = file_system();
+        let flusher = fs.start_flusher(FlusherOptions::default().interval(HOUR)).unwrap();
+        assert!(fs.core.pages.alarm.is_heard());
+        let before = fs.write_stat().checkpoints;
+        (0..2000).for_each(|number| drop(fs.create_file(format!("/{number}"), 0o644).unwrap()));
+        wait_for("none is written", || fs.write_stat().checkpoints != before);
+        drop(flusher);
+    }
+}

@@ -98,6 +98,82 @@ pub(crate) fn check(
 mod tests {
     use super::*;
 
+    use f2fs_format::Nid;
+    use f2fs_format::node::NodeBlock;
+
+    fn inode(change: impl FnOnce(&mut RawInode)) -> NodeBlock {
+        let mut node = NodeBlock::ZERO;
+        change(node.inode_mut());
+        node
+    }
+
+    #[test]
+    fn a_form_is_what_flags_and_features_say() {
+        let form = |change: &dyn Fn(&mut RawInode), features| Form::of(inode(change).inode(), features);
+        let plain = Form::default();
+        for features in [Features(0), Features::DEVICE_ALIAS, Features::CASEFOLD, Features::ENCRYPT] {
+            assert_eq!(form(&|_| {}, features), plain, "{features:?}");
+        }
+        let other =
+            |raw: &mut RawInode| (raw.i_flags, raw.i_advise) = ((!(flags::CASEFOLD | flags::DEVICE_ALIAS)).into(), !0);
+        assert!(form(&other, Features(0)).encrypted && !form(&other, Features(0)).casefolded);
+        assert_eq!(form(&|raw| raw.i_advise = !advise::ENCRYPT, Features::ENCRYPT), plain);
+        let encrypted = form(&|raw| raw.i_advise = advise::ENCRYPT, Features::ENCRYPT);
+        assert_eq!(encrypted, Form { encrypted: true, ..plain });
+        let folded = form(&|raw| raw.i_flags = flags::CASEFOLD.into(), Features::CASEFOLD);
+        assert_eq!(folded, Form { casefolded: true, ..plain });
+        // Without the feature the flag says nothing.
+        let alias = |raw: &mut RawInode| raw.i_flags = flags::DEVICE_ALIAS.into();
+        assert_eq!(form(&alias, Features(0)), plain);
+        assert_eq!(form(&alias, Features::DEVICE_ALIAS), Form { alias: true, ..plain });
+        assert!(encrypted.has_foreign_names() && folded.has_foreign_names());
+        assert!(!plain.has_foreign_names() && !Form { alias: true, ..plain }.has_foreign_names());
+        assert_eq!((plain.cluster(), Form { cluster: 4, ..plain }.cluster()), (None, Some(4)));
+    }
+
+    #[test]
+    fn a_form_that_the_volume_does_not_have_is_refused() {
+        let looked =
+            |change: &dyn Fn(&mut RawInode), kind, features| match check(Nid(7), inode(change).inode(), kind, features)
+            {
+                Ok(()) => "",
+                Err(FsError::Unsupported { ino: Nid(7), what }) => what,
+                Err(error) if error.is_corruption() => "corrupt",
+                Err(error) => panic!("{error}"),
+            };
+        let regular = FileKind::Regular;
+        assert_eq!(looked(&|_| {}, regular, Features(!0)), "");
+        for mark in [advise::ENCRYPT, advise::ENC_NAME] {
+            let marked = |raw: &mut RawInode| raw.i_advise = mark;
+            assert_eq!(looked(&marked, regular, Features(!Features::ENCRYPT.0)), "encryption on a volume without it");
+            assert_eq!(looked(&marked, regular, Features::ENCRYPT), "");
+        }
+        let folded = |raw: &mut RawInode| raw.i_flags = flags::CASEFOLD.into();
+        let directory = FileKind::Directory;
+        assert_eq!(looked(&folded, directory, Features(!Features::CASEFOLD.0)), "case folding on a volume without it");
+        assert_eq!(looked(&folded, directory, Features::CASEFOLD), "");
+        assert_eq!(looked(&|raw| raw.i_flags = (!flags::CASEFOLD).into(), regular, Features(0)), "");
+        // A compressed file needs the attributes for it; for a directory the flag is what new files inherit.
+        let compressed = |raw: &mut RawInode| raw.i_flags = flags::COMPR.into();
+        let lacking = "a compressed file without the attributes for it";
+        assert_eq!(looked(&compressed, regular, Features::COMPRESSION), lacking);
+        assert_eq!(looked(&compressed, directory, Features::COMPRESSION), "");
+        assert_eq!(looked(&compressed, regular, Features(0)), "");
+        assert_eq!(looked(&|raw| raw.i_flags = (!flags::COMPR).into(), regular, Features(!0)), "");
+        let clusters = |log: u8| {
+            move |raw: &mut RawInode| {
+                raw.i_mode = FileKind::Regular.to_mode().into();
+                raw.i_flags = flags::COMPR.into();
+                raw.i_inline = f2fs_format::inode::inline::EXTRA_ATTR;
+                raw.extra_mut().i_extra_isize = (f2fs_format::inode::EXTRA_SIZE as u16).into();
+                raw.extra_mut().i_log_cluster_size = log;
+            }
+        };
+        let features = Features::COMPRESSION.union(Features::EXTRA_ATTR);
+        assert_eq!(looked(&clusters(2), regular, features), "");
+        assert_eq!(looked(&clusters(1), regular, features), "corrupt");
+    }
+
     #[test]
     fn targets_that_contradict_themselves_are_errors() {
         let form = Form { encrypted: true, ..Form::default() };

@@ -203,14 +203,7 @@ impl InodeEnds<'_> {
     /// Frees an orphan that an earlier process left.
     pub(crate) fn free_orphan(&self, ino: Nid) -> Result<(), FsError> {
         let inode: Arc<Inode> = self.inode(ino)?;
-        let links = inode.node.read().inode().i_links.get();
-        if links != 0 {
-            // An orphan's links were taken before it was listed; the kernel clears them here as well.
-            self.change(|op| {
-                inode.node.write(op).inode_mut().i_links = 0.into();
-                Ok(())
-            })?;
-        }
+        // Its links were taken before it was listed; if it says otherwise, that is damage, and goes with it.
         inode.life.lock().freed = true;
         self.free(&inode)
     }
@@ -263,7 +256,66 @@ mod tests {
     use f2fs_sync::PlainArc;
     use f2fs_volume::format::{FormatOptions, format};
 
-    use crate::{FileSystem, Options, RenameMode};
+    use super::InodeEnds;
+    use crate::{FileSystem, FsError, Options, RenameMode};
+
+    #[test]
+    fn a_file_that_was_freed_is_not_opened() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let file = fs.create_file("/a", 0o644).unwrap();
+        let (inode, ends) = (&file.handle.inode, InodeEnds(&fs.core));
+        inode.life.lock().freed = true;
+        assert!(matches!(ends.open_handle(inode, false), Err(FsError::NotFound)));
+        inode.life.lock().freed = false;
+        assert!(!ends.open_handle(inode, false).unwrap());
+        assert_eq!(inode.life.lock().opens, 2);
+        ends.close_handle(inode, false).unwrap();
+        assert_eq!(inode.life.lock().opens, 1);
+    }
+
+    fn used(fs: &FileSystem) -> (u64, u64, u64, usize) {
+        let stat = fs.statfs();
+        (stat.valid_blocks, stat.valid_nodes, stat.valid_inodes, fs.volume().orphans().len())
+    }
+
+    /// A file with more nodes than one operation frees, by an unlink, by the close of the last handle, and by the next
+    /// open; its pages dirty or not.
+    #[test]
+    fn a_file_of_many_nodes_leaves_nothing() {
+        for page_cache in [0, 4 << 20] {
+            let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+            format(&*device, &FormatOptions::default()).unwrap();
+            let options = Options::new().page_cache(page_cache);
+            let fs = FileSystem::open(device.clone(), options.clone()).unwrap();
+            fs.create_dir("/d", 0o755).unwrap();
+            let nothing = used(&fs);
+            let make = |name: &str| {
+                let file = fs.create_file(name, 0o644).unwrap();
+                for node in 0..100 {
+                    file.write_at(&[1; 4096], node * 1018 * 4096).unwrap();
+                }
+                assert!(used(&fs).0 >= nothing.0 + 200, "{:?}", used(&fs));
+                file
+            };
+            drop(make("/a"));
+            fs.remove_file("/a").unwrap();
+            assert_eq!(used(&fs), nothing, "by its unlink");
+            let open = make("/b");
+            fs.remove_file("/b").unwrap();
+            assert_eq!(used(&fs).3, 1);
+            drop(open);
+            assert_eq!(used(&fs), nothing, "by its close");
+            let open = make("/c");
+            fs.remove_file("/c").unwrap();
+            fs.checkpoint().unwrap();
+            let crashed = PlainArc::new(device.snapshot());
+            drop(open);
+            let again = FileSystem::open(crashed, options).unwrap();
+            assert_eq!(used(&again), nothing, "by the next open");
+        }
+    }
 
     /// What processors kept open under a name that went is counted no more: else nobody would keep the file open again.
     #[test]
@@ -284,5 +336,78 @@ mod tests {
             fs.rename(name, next, RenameMode::Replace).unwrap();
             assert_eq!(counts(), (1, 0));
         }
+    }
+
+    /// Who has a file open by a handle of its own counts alone, when the processors have forgotten it for its locks.
+    #[test]
+    fn a_file_that_processors_forget_is_counted_without_them() {
+        const FAR: u64 = 1 << 40;
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new().lock_memory(0)).unwrap();
+        let own = fs.create_file("/a", 0o644).unwrap();
+        let counts = || {
+            let life = own.handle.inode.life.lock();
+            (life.opens, life.kept)
+        };
+        own.set_len(FAR + 1).unwrap();
+        fs.create_file("/b", 0o644).unwrap().set_len(FAR + 1).unwrap();
+        let read = |path| assert_eq!(fs.open_file(path).unwrap().read_at(&mut [0], FAR).unwrap(), 1);
+        read("/a");
+        assert!(counts().1 > 0, "a processor keeps it open");
+        read("/b");
+        assert_eq!(counts(), (1, 0));
+        assert_ne!(own.handle.inode.list_locks(), 0, "it is on no list");
+        own.handle.inode.unlist_locks();
+        fs.remove_file("/a").unwrap();
+        drop(own);
+        assert_eq!(fs.volume().orphans(), []);
+    }
+
+    /// A file that only the processors keep open leaves memory when its locks are too much.
+    #[test]
+    fn a_file_that_only_processors_keep_open_leaves_memory() {
+        const FAR: u64 = 1 << 40;
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new().lock_memory(0)).unwrap();
+        for path in ["/a", "/b"] {
+            fs.create_file(path, 0o644).unwrap().set_len(FAR + 1).unwrap();
+        }
+        let own = fs.open_file("/a").unwrap();
+        let ino = own.ino();
+        let shared = fs.open_file("/a").unwrap();
+        assert_eq!(shared.read_at(&mut [0], FAR).unwrap(), 1);
+        drop((own, shared));
+        assert!(fs.core.inodes.in_memory(ino).is_some(), "the last one stays");
+        assert_eq!(fs.open_file("/b").unwrap().read_at(&mut [0], FAR).unwrap(), 1);
+        assert!(fs.core.inodes.in_memory(ino).is_none());
+    }
+
+    /// Who writes its pages back has it to the end: it is an orphan until then.
+    #[test]
+    fn a_file_that_is_being_written_back_is_freed_behind_that() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new().page_cache(1 << 20)).unwrap();
+        let nothing = used(&fs);
+        let file = fs.create_file("/f", 0o644).unwrap();
+        file.write_at(&[1; 8192], 0).unwrap();
+        let inode = fs.core.inode(file.ino()).unwrap();
+        drop(file);
+        let writing = inode.pages().unwrap().writing.lock();
+        std::thread::scope(|scope| {
+            let remover = scope.spawn(|| fs.remove_file("/f"));
+            let begin = std::time::Instant::now();
+            while fs.volume().orphans() != [inode.ino] {
+                assert!(begin.elapsed().as_secs() < 60, "it is freed, or never removed");
+                std::thread::yield_now();
+            }
+            assert!(!inode.node.is_removed());
+            drop(writing);
+            remover.join().unwrap().unwrap();
+        });
+        assert!(inode.node.is_removed());
+        assert_eq!(used(&fs), nothing);
     }
 }

@@ -109,5 +109,32 @@ mod tests {
         assert!(hazards.has(&At(9, 8), Nid(3), 2) && !hazards.has(&At(10, 9), Nid(3), 2));
         (0..2 * MOST as u32).for_each(|hash| hazards.note(&At(10, 9), Nid(5), Some(hash)));
         assert!(hazards.has(&At(10, 9), Nid(5), u32::MAX) && !hazards.has(&At(11, 10), Nid(5), 1));
+        // Those that were too many are gone with the first name that is noted when they are durable.
+        hazards.note(&At(11, 10), Nid(5), Some(1));
+        assert!(hazards.has(&At(11, 10), Nid(5), 1) && !hazards.has(&At(11, 10), Nid(5), 2));
+    }
+
+    #[cfg(not(any(loom, shuttle)))]
+    #[test]
+    fn a_name_that_moved_is_one_until_a_checkpoint() {
+        use f2fs_device::MemoryDevice;
+        use f2fs_format::hash::dentry_hash;
+        use f2fs_sync::PlainArc;
+        use f2fs_volume::format::{FormatOptions, format};
+
+        use crate::{FileSystem, Options, RenameMode};
+
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let root = fs.root().unwrap().ino();
+        let is_one = |name: &[u8]| fs.core.hazards.has(&fs.core.volume, root, dentry_hash(name));
+        fs.create_file("/a", 0o644).unwrap();
+        fs.checkpoint().unwrap();
+        assert!(!is_one(b"a"));
+        fs.rename("/a", "/b", RenameMode::Replace).unwrap();
+        assert!(is_one(b"a") && !is_one(b"c"));
+        fs.checkpoint().unwrap();
+        assert!(!is_one(b"a"));
     }
 }

@@ -41,3 +41,46 @@ impl File {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_format::LogType;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use super::*;
+    use crate::{FileSystem, Options};
+
+    #[test]
+    fn a_mark_and_a_hint_are_what_they_were_set_to() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        let file = fs.create_file("/f", 0o644).unwrap();
+        assert_eq!((file.temperature(), file.write_hint()), (Temperature::Warm, WriteHint::NotSet));
+        for (mark, log) in [
+            (Temperature::Hot, LogType::HotData),
+            (Temperature::Warm, LogType::WarmData),
+            (Temperature::Cold, LogType::ColdData),
+            (Temperature::Hot, LogType::HotData),
+        ] {
+            file.set_temperature(mark).unwrap();
+            assert_eq!((file.temperature(), file.inode().log()), (mark, log));
+        }
+        let ino = file.ino();
+        drop(file);
+        fs.close().unwrap();
+        drop(fs);
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let file = fs.open_file("/f").unwrap();
+        assert_eq!((file.ino(), file.temperature(), file.inode().log()), (ino, Temperature::Hot, LogType::HotData));
+        file.set_temperature(Temperature::Warm).unwrap();
+        for hint in [WriteHint::Short, WriteHint::Extreme, WriteHint::NotSet] {
+            file.set_write_hint(hint);
+            assert_eq!(file.write_hint(), hint);
+        }
+    }
+}

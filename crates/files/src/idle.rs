@@ -64,3 +64,49 @@ impl Idle {
         surplus
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_were_closed_first_go_while_there_is_too_much() {
+        let idle = Idle::new(10);
+        assert_eq!(idle.list(Nid(1), 4), []);
+        assert_eq!(idle.list(Nid(2), 6), [], "as much as there may be");
+        assert_eq!(idle.list(Nid(3), 1), [Nid(1)]);
+        assert_eq!(idle.list(Nid(4), 3), [], "what went is not counted any more");
+        assert_eq!(idle.list(Nid(2), 9), [Nid(2), Nid(3), Nid(4)]);
+    }
+
+    /// Its last handle is just being closed.
+    #[test]
+    fn a_file_that_is_too_much_by_itself_stays_until_the_next_one_comes() {
+        let idle = Idle::new(10);
+        assert_eq!(idle.list(Nid(1), 100), []);
+        assert_eq!(idle.list(Nid(2), 1), [Nid(1)]);
+    }
+
+    /// Those that take little are not listed, however often they are closed.
+    #[test]
+    fn small_files_are_not_listed() {
+        use f2fs_device::MemoryDevice;
+        use f2fs_sync::PlainArc;
+        use f2fs_volume::format::{FormatOptions, format};
+
+        use crate::{FileSystem, Options};
+
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let listed = || fs.core.idle.list.lock().entries.len();
+        let far = 1 << 40;
+        fs.create_file("/f", 0o644).unwrap().set_len(far + 1).unwrap();
+        assert_eq!(listed(), 0);
+        let read = |offset| fs.open_file("/f").unwrap().read_at(&mut [0], offset).unwrap();
+        (0..10).for_each(|_| assert_eq!(read(0), 1));
+        assert_eq!(listed(), 0);
+        (0..10).for_each(|_| assert_eq!(read(far), 1));
+        assert_eq!(listed(), 1, "once for what its locks take");
+    }
+}

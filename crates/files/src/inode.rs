@@ -354,3 +354,6 @@ pub(crate) fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<Fil
 pub(crate) fn is_inline(node: &Node) -> bool {
     node.read().inode().i_inline & (inline::DATA | inline::DENTRY) != 0
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -460,5 +460,4 @@ fn free_name(name: &[u8]) -> Result<Name<'_>, FsError> {
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
-#[allow(clippy::unwrap_used)] // a test fails by panicking
 mod tests;

@@ -88,10 +88,9 @@ impl InodeTable {
         if protocol_value!("inodes_drop_in_use", Arc::strong_count(inode) > 1, false) {
             return Some(Arc::clone(inode));
         }
-        let unused = inodes.map.remove(&ino);
         // Its memory is given back without the lock.
+        let _unused = inodes.map.remove(&ino);
         drop(inodes);
-        drop(unused);
         None
     }
 
@@ -168,6 +167,7 @@ mod tests {
     use f2fs_device::MemoryDevice;
     use f2fs_volume::format::{FormatOptions, format};
 
+    use super::{Inode, Inodes};
     use crate::{FileSystem, Options};
 
     /// Open inodes cannot go, so the table grows. When they are closed, the next checkpoint brings it back to its
@@ -192,6 +192,79 @@ mod tests {
             assert!(inodes() <= 2 * limit, "{} inodes stay, {limit} before", inodes());
             let room: usize = fs.core.inodes.shards.iter().map(|shard| shard.read().map.capacity()).sum();
             assert!(room < FILES, "room for {room}");
+            // It does not grow again for inodes that nobody uses.
+            (0..FILES).for_each(|number| assert_eq!(fs.metadata(format!("/{number}")).unwrap().size, 0));
+            assert!(inodes() <= 2 * limit, "{} inodes stay, {limit} before", inodes());
         }
+    }
+
+    fn file_system() -> FileSystem {
+        let device = Arc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        FileSystem::open(device, Options::new().inode_cache(NonZeroUsize::MIN)).unwrap()
+    }
+
+    #[test]
+    fn looking_at_many_files_keeps_few_of_them() {
+        const FILES: usize = 4000;
+        let fs = file_system();
+        let numbers: Vec<_> =
+            (0..FILES).map(|number| fs.create_file(format!("/{number}"), 0o644).unwrap().ino()).collect();
+        let kept = || numbers.iter().filter(|ino| fs.core.inodes.in_memory(**ino).is_some()).count();
+        fs.drop_unused();
+        assert_eq!(kept(), 0);
+        (0..FILES).for_each(|number| assert_eq!(fs.metadata(format!("/{number}")).unwrap().size, 0));
+        assert!((1..FILES / 2).contains(&kept()), "{} of {FILES}", kept());
+    }
+
+    /// There is one object of an inode as long as anybody has it.
+    #[test]
+    fn an_inode_is_loaded_once_and_goes_when_nobody_has_it() {
+        let fs = file_system();
+        let ino = fs.create_file("/f", 0o644).unwrap().ino();
+        fs.drop_unused();
+        let (table, core) = (&fs.core.inodes, &fs.core);
+        assert!(table.in_memory(ino).is_none() && table.drop_one(ino).is_none());
+        let inode = core.inode(ino).unwrap();
+        let again = table.get(ino, || unreachable!("it is in memory")).unwrap();
+        assert!(core::ptr::eq(&*inode, &*again));
+        drop(again);
+        assert!(table.drop_one(ino).is_some_and(|found| core::ptr::eq(&*inode, &*found)), "it is in use");
+        assert!(table.in_memory(ino).is_some());
+        drop(inode);
+        assert!(table.drop_one(ino).is_none() && table.in_memory(ino).is_none());
+        let failed = table.get(ino, || Err(crate::FsError::NotFound));
+        assert!(failed.is_err() && table.in_memory(ino).is_none());
+        let inode = core.inode(ino).unwrap();
+        table.remove(ino);
+        assert!(table.in_memory(ino).is_none(), "also if somebody has it");
+        drop(inode);
+    }
+
+    #[test]
+    fn so_many_are_dropped_as_was_said_and_none_that_is_in_use() {
+        let fs = file_system();
+        let load = |number: usize| {
+            let ino = fs.create_file(format!("/{number}"), 0o644).unwrap().ino();
+            (ino, Arc::new(Inode::load(&fs.core.volume, ino, &fs.core.directories).unwrap()))
+        };
+        let mut inodes = Inodes { map: (0..6).map(load).collect(), crowded_at: 0 };
+        inodes.drop_unused(2);
+        assert_eq!(inodes.map.len(), 4);
+        let used = inodes.map.values().next().unwrap().clone();
+        inodes.drop_unused(0);
+        assert_eq!(inodes.map.len(), 4);
+        inodes.drop_unused(10);
+        assert!(inodes.map.keys().eq([&used.ino]));
+    }
+
+    #[test]
+    fn files_that_were_looked_at_stay_as_long_as_there_is_room() {
+        let device = Arc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let numbers: Vec<_> =
+            (0..200).map(|number| fs.create_file(format!("/{number}"), 0o644).unwrap().ino()).collect();
+        assert!(numbers.iter().all(|ino| fs.core.inodes.in_memory(*ino).is_some()));
     }
 }

@@ -146,3 +146,109 @@ impl Attachment<'_> {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_device_test::RecordingDevice;
+    use f2fs_journal::RegionMedium;
+    use f2fs_pmem::MemoryRegion;
+    use f2fs_volume::format::{FormatOptions, format};
+    use f2fs_volume::{JournalMode, Need};
+
+    use super::*;
+    use crate::{FileSystem, Options};
+
+    fn volume() -> (PlainArc<MemoryDevice>, SharedMedium) {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let medium = PlainArc::new(RegionMedium::new(MemoryRegion::new(1 << 20).unwrap()));
+        create_journal(device.clone(), medium.clone(), false).unwrap();
+        (device, medium)
+    }
+
+    fn with(medium: &SharedMedium) -> Options {
+        Options::new().journal(JournalOptions::new(medium.clone(), JournalMode::Ordered))
+    }
+
+    /// It writes nothing, and leaves the note to those who write.
+    #[test]
+    fn who_only_reads_a_volume_with_its_journal_can_close_it() {
+        let (device, medium) = volume();
+        let fs = FileSystem::open(device.clone(), with(&medium)).unwrap();
+        fs.create_file("/f", 0o644).unwrap().sync_all().unwrap();
+        drop(fs); // a crash
+        let before = device.to_bytes();
+        let fs = FileSystem::open(device.clone(), with(&medium).read_only(true)).unwrap();
+        assert!(fs.exists("/f").unwrap());
+        fs.close().unwrap();
+        drop(fs);
+        assert!(device.to_bytes() == before);
+        assert!(matches!(FileSystem::open(device.clone(), Options::new()), Err(FsError::JournalMissing { .. })));
+        let fs = FileSystem::open(device, with(&medium)).unwrap();
+        assert!(fs.exists("/f").unwrap());
+    }
+
+    /// The note goes in an operation like any other, in front of which a checkpoint may be due.
+    #[test]
+    fn a_journal_is_detached_while_a_checkpoint_is_due() {
+        let (device, medium) = volume();
+        let few = VolumeOptions::new().dirty_nodes(64);
+        let fs = FileSystem::open(device.clone(), with(&medium).volume(few)).unwrap();
+        let mut files = 0..100_000;
+        while fs.core.volume.balance().need() != Need::Checkpoint {
+            fs.create_file(format!("/{}", files.next().unwrap()), 0o644).unwrap();
+        }
+        fs.detach_journal().unwrap();
+        drop(fs); // a crash
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        assert_eq!(fs.read_dir("/").unwrap().count(), files.start);
+    }
+
+    /// Who reads a volume without its journal is told which one is missing, unless it was given up.
+    #[test]
+    fn a_missing_journal_is_named() {
+        let (device, medium) = volume();
+        let missing = |options: Options| {
+            FileSystem::open(device.clone(), options.read_only(true)).unwrap().missing_journal().unwrap()
+        };
+        assert_eq!(missing(Options::new()), None, "it has none yet");
+        let fs = FileSystem::open(device.clone(), with(&medium)).unwrap();
+        fs.create_file("/f", 0o644).unwrap().sync_all().unwrap();
+        drop(fs); // a crash
+        let Err(FsError::JournalMissing { journal }) = FileSystem::open(device.clone(), Options::new()) else {
+            panic!("it is opened for writing")
+        };
+        assert_eq!(missing(Options::new()), Some(journal));
+        assert_eq!(missing(Options::new().without_journal(true)), None);
+        assert_eq!(missing(with(&medium)), None);
+        assert_eq!(missing(with(&medium).without_journal(true)), None);
+        drop(FileSystem::open(device.clone(), Options::new().without_journal(true)).unwrap());
+        assert_eq!(missing(Options::new()), None, "the note is gone");
+    }
+
+    /// As much data of syncs waits in memory as was asked for; then all of it is written.
+    #[test]
+    fn data_waits_in_memory_up_to_its_limit() {
+        for (bytes, waits) in [(0, false), (8 * 4096, false), (1 << 20, true)] {
+            let memory = PlainArc::new(MemoryDevice::new(32 * 1024));
+            format(&*memory, &FormatOptions::default()).unwrap();
+            let device = PlainArc::new(RecordingDevice::new(memory.snapshot()));
+            let medium = PlainArc::new(RegionMedium::new(MemoryRegion::new(8 << 20).unwrap()));
+            create_journal(device.clone(), medium.clone(), false).unwrap();
+            let journal = JournalOptions::new(medium, JournalMode::Journal).write_behind(bytes);
+            let fs = FileSystem::open(device.clone(), Options::new().journal(journal)).unwrap();
+            let file = fs.create_file("/f", 0o644).unwrap();
+            file.write_at(&[1; 32 * 4096], 0).unwrap();
+            fs.checkpoint().unwrap();
+            let before = device.counts().writes;
+            for block in 0..24 {
+                file.write_at(&[2; 4096], block * 4096).unwrap();
+                file.sync_all().unwrap();
+            }
+            assert_eq!(device.counts().writes == before, waits, "{bytes} bytes may wait");
+        }
+    }
+}

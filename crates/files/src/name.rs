@@ -50,3 +50,21 @@ impl<'a> Name<'a> {
         self.bytes == b".."
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_whether_it_was_given_or_is_that_of_an_entry() {
+        let given = Name::new(b"name").unwrap();
+        assert_eq!((given.bytes(), given.hash(), given.is_stored()), (&b"name"[..], dentry_hash(b"name"), false));
+        let stored = Name::stored(b"name", 77);
+        assert_eq!((stored.bytes(), stored.hash(), stored.is_stored()), (&b"name"[..], 77, true));
+        assert!(Name::PARENT.is_parent() && Name::PARENT.is_stored() && Name::stored(b"..", 1).is_parent());
+        assert!(!given.is_parent() && !stored.is_parent());
+        for bad in [&b""[..], b".", b"..", b"a/b", b"a\0", &[b'n'; 256]] {
+            assert!(matches!(Name::new(bad), Err(FsError::Name(_))), "{bad:?}");
+        }
+    }
+}

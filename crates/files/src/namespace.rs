@@ -268,3 +268,6 @@ impl Namespace<'_> {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -139,3 +139,63 @@ impl OpenFiles {
         forgotten
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use super::*;
+    use crate::{File, FileSystem, Options};
+
+    fn kept(file: &File) -> Option<&Arc<KeptOpen>> {
+        match &file.handle.inode {
+            Opened::Own(_) => None,
+            Opened::Shared(kept) => Some(kept),
+        }
+    }
+
+    #[test]
+    fn those_who_open_a_name_on_one_processor_share_what_it_keeps_open() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let own = fs.create_file("/a", 0o644).unwrap();
+        assert!(kept(&own).is_none());
+        // This thread may go to another processor in between.
+        let shared = || {
+            let (one, other) = (fs.open_file("/a").unwrap(), fs.open_file("/a").unwrap());
+            let (one, other) = (kept(&one).unwrap(), kept(&other).unwrap());
+            // The two, and one more while it is remembered.
+            Arc::ptr_eq(one, other) && one.users.load(Ordering::Relaxed) == 3 && !one.rests()
+        };
+        assert!((0..100).any(|_| shared()));
+        // Nobody has it open by a handle of its own: the next one who does is not counted with the processors.
+        drop(fs.create_file("/b", 0o644).unwrap());
+        let (first, second) = (fs.open_file("/b").unwrap(), fs.open_file("/b").unwrap());
+        assert!(kept(&first).is_none() && kept(&second).is_some());
+        let last = Arc::clone(kept(&fs.open_file("/a").unwrap()).unwrap());
+        assert!(last.rests(), "{:?}", last.users);
+    }
+
+    /// Names of one directory do not put each other out.
+    #[test]
+    fn many_names_of_a_directory_are_remembered() {
+        const NAMES: usize = 8;
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let paths: Vec<_> = (0..NAMES).map(|number| format!("/file {number}")).collect();
+        let _own: Vec<_> = paths.iter().map(|path| fs.create_file(path, 0o644).unwrap()).collect();
+        // This thread may go to another processor in between.
+        let all = || {
+            let first: Vec<_> = paths.iter().map(|path| fs.open_file(path).unwrap()).collect();
+            let second: Vec<_> = paths.iter().map(|path| fs.open_file(path).unwrap()).collect();
+            first.iter().zip(&second).all(|(one, other)| Arc::ptr_eq(kept(one).unwrap(), kept(other).unwrap()))
+        };
+        assert!((0..100).any(|_| all()));
+    }
+}

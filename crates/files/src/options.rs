@@ -240,3 +240,50 @@ impl Options {
         self
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use super::*;
+    use crate::FileSystem;
+
+    #[test]
+    fn an_option_is_what_it_was_set_to() {
+        let few = NonZeroUsize::new(7).unwrap();
+        let all = Options::new()
+            .volume(VolumeOptions::new().lanes(3))
+            .read_only(true)
+            .inode_cache(few)
+            .address_cache(1)
+            .lock_memory(2)
+            .dentry_cache(few)
+            .page_cache(3)
+            .devices(["/b", "/c"])
+            .without_journal(true)
+            .clock(|| Time { seconds: 5, nanoseconds: 6 });
+        assert_eq!((all.volume.lanes, all.volume.read_only), (VolumeOptions::new().lanes(3).lanes, true));
+        assert_eq!((all.inode_cache, all.dentry_cache), (few, few));
+        assert_eq!((all.address_cache, all.lock_memory, all.page_cache), (1, 2, 3));
+        assert_eq!(all.devices, [PathBuf::from("/b"), PathBuf::from("/c")]);
+        assert!(all.without_journal && !all.clone().read_only(false).volume.read_only);
+        assert_eq!((all.clock)(), Time { seconds: 5, nanoseconds: 6 });
+        // As much for addresses and locks as 64 GiB of files need.
+        let usual = Options::new();
+        assert_eq!((usual.address_cache, usual.lock_memory, usual.page_cache), (64 << 20, 64 << 20, 0));
+    }
+
+    #[test]
+    fn a_page_cache_is_there_if_it_was_asked_for() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        for bytes in [0, 1 << 20] {
+            let fs = FileSystem::open(device.clone(), Options::new().page_cache(bytes)).unwrap();
+            assert_eq!(fs.has_page_cache(), bytes != 0);
+        }
+    }
+}

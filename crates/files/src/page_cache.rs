@@ -177,3 +177,6 @@ impl PageCache {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

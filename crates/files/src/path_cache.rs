@@ -75,9 +75,8 @@ impl PathCache {
     ) -> Arc<CachedDirectory> {
         let directory = CachedDirectory::new(child);
         let child = Child { seen, directory: Arc::clone(&directory) };
-        let old = self.0.slot().lock().names.put(parent, name, child);
-        // It may be the last of its inode: not under the lock.
-        drop(old);
+        // It may be the last of its inode: it is dropped at the end, and not under the lock.
+        let _old = self.0.slot().lock().names.put(parent, name, child);
         directory
     }
 }
@@ -100,7 +99,12 @@ mod tests {
         let device = Arc::new(MemoryDevice::new(32 * 1024));
         format(&*device, &FormatOptions::default()).unwrap();
         let fs = FileSystem::open(device, Options::new()).unwrap();
-        for names in [["1", "2", "3", "4", "5"], ["a", "b", "c", "d", "e"], ["00", "01", "02", "03", "04"]] {
+        for names in [
+            ["1", "2", "3", "4", "5"],
+            ["a", "b", "c", "d", "e"],
+            ["00", "01", "02", "03", "04"],
+            ["src", "src", "src", "src", "src"],
+        ] {
             let path = format!("/{}", names.join("/"));
             for end in 1..=names.len() {
                 fs.create_dir(format!("/{}", names[..end].join("/")), 0o755).unwrap();

@@ -248,3 +248,6 @@ impl RollForward<'_> {
 fn wanted<'a>(chain: &'a [ChainNode], plan: &'a Plan) -> impl Iterator<Item = (usize, &'a ChainNode)> {
     chain.iter().enumerate().filter(|(index, node)| plan.get(&node.ino).is_some_and(|file| *index <= file.last))
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -42,3 +42,47 @@ impl Requests {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn kept(requests: &Requests) -> usize {
+        requests.waiting.iter().map(|waiting| waiting.lock().len()).sum()
+    }
+
+    #[test]
+    fn few_are_kept_and_they_are_used_again() {
+        // The thread may go to another processor in between.
+        let used_again = || {
+            let requests = Requests::new();
+            for (start, blocks) in [(77, 3), (5, LONGEST), (0, 1)] {
+                let read = requests.read(start, blocks);
+                assert_eq!((read.start, read.bufs.len(), read.bufs[0].blocks() as u64), (start, 1, blocks));
+                requests.put_back(read);
+                assert_ne!(kept(&requests), 0);
+            }
+            kept(&requests) == 1
+        };
+        assert!((0..100).any(|_| used_again()));
+        let requests = Requests::new();
+        for _ in 0..(KEPT + 1) * requests.waiting.slots() {
+            requests.put_back(Request::read(0, AlignedBuf::new(1)));
+        }
+        assert!(requests.waiting.iter().all(|waiting| waiting.lock().len() <= KEPT));
+        assert!(requests.waiting.iter().any(|waiting| waiting.lock().len() == KEPT));
+    }
+
+    /// What comes back without its memory, or with other memory, is of no use.
+    #[test]
+    fn a_request_that_is_not_as_it_was_is_not_kept() {
+        let requests = Requests::new();
+        let mut read = requests.read(0, 1);
+        read.bufs.push(AlignedBuf::new(1));
+        requests.put_back(read);
+        let mut read = requests.read(0, 1);
+        read.bufs.clear();
+        requests.put_back(read);
+        assert_eq!(kept(&requests), 0);
+    }
+}

@@ -228,3 +228,48 @@ pub(crate) fn set_changed(inode: &mut Inode, time: Time) {
     inode.i_ctime = (time.seconds as u64).into();
     inode.i_ctime_nsec = time.nanoseconds.into();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_standard_library() {
+        let since = |seconds, nanoseconds| UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+        let before = |seconds, nanoseconds| UNIX_EPOCH - Duration::new(seconds, nanoseconds);
+        for (system, seconds, nanoseconds) in [
+            (since(0, 0), 0, 0),
+            (since(0, 1), 0, 1),
+            (since(7, 999_999_999), 7, 999_999_999),
+            (before(7, 0), -7, 0),
+            (before(7, 1), -8, 999_999_999),
+            (before(0, 999_999_999), -1, 1),
+        ] {
+            let time = Time { seconds, nanoseconds };
+            assert_eq!((Time::from(system), SystemTime::from(time)), (time, system));
+        }
+        let damaged = Time { seconds: 7, nanoseconds: u32::MAX };
+        assert_eq!(SystemTime::from(damaged), since(7, 999_999_999));
+        assert!(matches!(damaged.check(), Err(FsError::Time { nanoseconds: u32::MAX })));
+        assert!(damaged.nearest().check().is_ok());
+        assert!(Time { seconds: 7, nanoseconds: 1_000_000_000 }.check().is_err());
+    }
+
+    #[test]
+    fn kinds_are_in_the_mode() {
+        let kinds = ['f', 'd', 'l', 'b', 'c', 'p', 's'];
+        let all = [
+            FileKind::Regular,
+            FileKind::Directory,
+            FileKind::Symlink,
+            FileKind::BlockDevice,
+            FileKind::CharDevice,
+            FileKind::Fifo,
+            FileKind::Socket,
+        ];
+        for (kind, letter) in all.into_iter().zip(kinds) {
+            assert_eq!((FileKind::from_mode(kind.to_mode() | 0o7777), kind.letter()), (Some(kind), letter));
+        }
+        assert_eq!([0o7777, 0o030_000, 0o170_000].map(FileKind::from_mode), [None; 3]);
+    }
+}

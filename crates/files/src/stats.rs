@@ -175,3 +175,26 @@ impl FileSystem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_written_is_added_up() {
+        let stats = Stats {
+            user_blocks_written: 1,
+            moved_data_blocks: 10,
+            precleaned_blocks: 100,
+            rewritten_blocks: 1000,
+            node_blocks: 10_000,
+            synced_node_blocks: 100_000,
+            table_blocks: 1_000_000,
+            pack_blocks: 10_000_000,
+            // Written as nodes by the next checkpoint.
+            moved_node_blocks: 1 << 40,
+            ..Stats::default()
+        };
+        assert_eq!(stats.blocks_written(), 11_111_111);
+    }
+}

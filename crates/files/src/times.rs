@@ -67,3 +67,38 @@ impl Times {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn at(ticks: u64) -> Time {
+        Time { seconds: (ticks / 250) as i64, nanoseconds: (ticks % 250 * TICK) as u32 + 7 }
+    }
+
+    #[test]
+    fn one_write_of_a_tick_changes_the_times() {
+        let times = Times::default();
+        let write = |ticks| {
+            let must = times.must_change(at(ticks));
+            if must {
+                times.changed(at(ticks));
+            }
+            must
+        };
+        assert!(write(1000), "the first one");
+        assert!(!write(1000) && write(1001) && !write(1001));
+        assert!(write(5000) && !write(5000), "after a while");
+        assert!(write(4000), "a clock that was set back");
+        times.look();
+        assert!(write(4000) && !write(4000), "somebody has looked");
+        // Of those who write in the next tick one does it for all; of those who are later each does.
+        assert!(times.must_change(at(4001)) && !times.must_change(at(4001)));
+        assert!(times.must_change(at(9000)) && times.must_change(at(9000)));
+        times.changed(at(9000));
+        assert!(!times.must_change(at(9000)));
+        times.look();
+        assert!(write(0) && !write(0), "the first tick of all");
+        assert!(write(250) && write(249) && write(0) && !write(0), "around a second");
+    }
+}

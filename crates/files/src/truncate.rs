@@ -185,3 +185,172 @@ impl Step<'_, '_> {
         Ok(freed.map(drop)?)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_format::inode::Inode as RawInode;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use super::*;
+    use crate::{File, FileSystem, Options};
+
+    const B: u64 = 4096;
+    const WIDTH: u64 = ADDRS_PER_BLOCK as u64;
+
+    fn file_system() -> FileSystem {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        FileSystem::open(device, Options::new()).unwrap()
+    }
+
+    /// A file with these blocks, and how many addresses its inode has.
+    fn file(fs: &FileSystem, name: &str, blocks: &[u64]) -> (File, u64) {
+        let file = fs.create_file(name, 0o644).unwrap();
+        file.allocate(0, 1, crate::AllocateFlags::NONE).unwrap();
+        for block in blocks {
+            file.write_at(&[1; B as usize], block * B).unwrap();
+        }
+        let addresses = file.inode().node.read().inode().layout(fs.volume().features()).address_count();
+        (file, addresses as u64)
+    }
+
+    fn count(file: &File) -> u64 {
+        file.metadata().unwrap().blocks
+    }
+
+    fn inode<T>(file: &File, look: impl Fn(&RawInode) -> T) -> T {
+        look(file.inode().node.read().inode())
+    }
+
+    /// A step is bounded, ends where it says, and counts what it freed.
+    #[test]
+    fn each_step_frees_what_lies_last() {
+        let fs = file_system();
+        let before = fs.statfs();
+        let (empty, addresses) = file(&fs, "/empty", &[]);
+        let nodes = u64::from(STEP) * 2;
+        let places: Vec<u64> = (0..nodes).map(|node| addresses + node * WIDTH + 7).collect();
+        let (file, _) = file(&fs, "/f", &places);
+        // Below the inode two nodes, below the first indirect one the others.
+        assert_eq!(count(&file), 1 + 1 + 1 + 2 * nodes);
+        let one = |keep| fs.core.change(|op| Ok(step(op, &file.inode().node, keep))).unwrap();
+        let (end, progress) = one(0);
+        assert_eq!((end, progress.unwrap()), (addresses + u64::from(STEP) * WIDTH, Progress::More));
+        assert_eq!(count(&file), 1 + 1 + 1 + nodes);
+        let (end, progress) = one(addresses + 3 * WIDTH + 8);
+        assert_eq!((end, progress.unwrap()), (addresses + 4 * WIDTH, Progress::Done));
+        assert_eq!(count(&file), 1 + 1 + 1 + 8);
+        let (end, progress) = one(addresses + 3 * WIDTH + 7);
+        assert_eq!((end, progress.unwrap()), (addresses + 3 * WIDTH + 7, Progress::Done), "the node stays");
+        assert_eq!(count(&file), 1 + 1 + 1 + 7);
+        let (end, progress) = one(addresses + 3 * WIDTH);
+        assert_eq!((end, progress.unwrap()), (addresses + 3 * WIDTH, Progress::Done), "a node without a block");
+        assert_eq!(count(&file), 1 + 1 + 1 + 6);
+        let (end, progress) = one(1);
+        assert_eq!((end, progress.unwrap()), (addresses, Progress::Done));
+        assert_eq!((count(&file), inode(&file, |raw| raw.i_nid.map(u32::from))), (1 + 1, [0; 5]));
+        let (end, progress) = one(0);
+        assert_eq!((end, progress.unwrap()), (0, Progress::Done));
+        let (end, progress) = one(0);
+        assert_eq!((end, progress.unwrap()), (u64::MAX, Progress::Done), "nothing was left");
+        assert_eq!(count(&file), 1);
+        drop((file, empty));
+        fs.remove_file("/f").unwrap();
+        fs.remove_file("/empty").unwrap();
+        let after = fs.statfs();
+        assert_eq!((after.valid_blocks, after.valid_nodes), (before.valid_blocks, before.valid_nodes));
+    }
+
+    /// The blocks in front of the cut stay, whatever node leads to them, and those behind it go with their nodes.
+    #[test]
+    fn a_cut_leaves_what_lies_in_front_of_it() {
+        let fs = file_system();
+        let (_, addresses) = file(&fs, "/empty", &[]);
+        // Each kind of node has its first block and others: in the same direct node, in the next one, behind the next
+        // indirect one. And the last block of the inode.
+        let second = addresses + 2 * WIDTH + WIDTH * WIDTH;
+        let double = addresses + 2 * WIDTH + 2 * WIDTH * WIDTH;
+        let blocks = [
+            0,
+            addresses - 1,
+            addresses,
+            addresses + WIDTH - 1,
+            addresses + WIDTH,
+            addresses + 2 * WIDTH,
+            addresses + 3 * WIDTH + 1,
+            second - 1,
+            second,
+            second + 5 * WIDTH,
+            double - 1,
+            double,
+            double + 1,
+            double + WIDTH,
+            double + WIDTH * WIDTH + WIDTH + 9,
+            double + 2 * WIDTH * WIDTH,
+        ];
+        // The nodes that lead to a block: each by the first block of the file that it could have.
+        let nodes = |block: u64| -> Vec<(u32, u64)> {
+            let round = |start: u64, width: u64| start + (block - start) / width * width;
+            if block < addresses {
+                Vec::new()
+            } else if block < addresses + 2 * WIDTH {
+                vec![(1, round(addresses, WIDTH))]
+            } else if block < double {
+                let start = if block < second { addresses + 2 * WIDTH } else { second };
+                vec![(2, start), (1, round(start, WIDTH))]
+            } else {
+                vec![(3, double), (2, round(double, WIDTH * WIDTH)), (1, round(double, WIDTH))]
+            }
+        };
+        let cuts = blocks.iter().flat_map(|block| [*block, block + 1]);
+        for keep in cuts {
+            let (file, _) = file(&fs, "/f", &blocks);
+            file.set_len(keep * B).unwrap();
+            let left: Vec<u64> = blocks.iter().copied().filter(|block| *block < keep).collect();
+            let mut expected: Vec<_> = left.iter().flat_map(|block| nodes(*block)).collect();
+            expected.sort_unstable();
+            expected.dedup();
+            // A node in which the cut lies may stay without a block.
+            let spare =
+                nodes(keep.saturating_sub(1)).into_iter().filter(|node| !expected.contains(node)).count() as u64;
+            let least = 1 + left.len() as u64 + expected.len() as u64;
+            assert!((least..=least + spare).contains(&count(&file)), "{keep}: {} for {least} + {spare}", count(&file));
+            let mut found = Vec::new();
+            let mut at = 0;
+            while let Some(range) = file.next_data(at).unwrap() {
+                found.extend((range.start / B)..(range.end / B));
+                at = range.end;
+            }
+            assert_eq!(found, left, "{keep}");
+            drop(file);
+            fs.remove_file("/f").unwrap();
+        }
+    }
+
+    /// What a cut needs is loaded, and nothing is changed.
+    #[test]
+    fn loading_frees_nothing() {
+        let fs = file_system();
+        let (_, addresses) = file(&fs, "/empty", &[]);
+        let nodes = u64::from(STEP) + 8;
+        let places: Vec<u64> = (0..nodes).map(|node| addresses + node * WIDTH).collect();
+        let (file, _) = file(&fs, "/f", &places);
+        let loaded = |keep| fs.core.change(|op| Ok(load_behind(op, &file.inode().node, keep)?.len() as u64)).unwrap();
+        let (blocks, before) = (count(&file), inode(&file, |raw| raw.i_nid.map(u32::from)));
+        assert_eq!(loaded(0), nodes + 1, "and the indirect one above most of them");
+        assert_eq!(loaded(addresses + 4 * WIDTH), nodes - 4 + 1);
+        assert_eq!(loaded(addresses + 2 * WIDTH), nodes - 2 + 1);
+        assert_eq!(loaded(addresses + 4 * WIDTH - 1), nodes - 3 + 1, "the cut lies in a node");
+        assert_eq!((loaded(addresses + nodes * WIDTH), loaded(u64::MAX)), (1, 0));
+        assert_eq!((count(&file), inode(&file, |raw| raw.i_nid.map(u32::from))), (blocks, before));
+        for place in places {
+            let mut byte = [0];
+            file.read_at(&mut byte, place * B).unwrap();
+            assert_eq!(byte, [1]);
+        }
+    }
+}

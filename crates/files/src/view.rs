@@ -188,3 +188,81 @@ impl<'a> VolumeView<'a> {
         Ok(self.volume.recovery().synced_nodes()?)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::VolumeOptions;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use super::*;
+    use crate::{FileKind, NewFile, Options};
+
+    fn volume() -> PlainArc<MemoryDevice> {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        device
+    }
+
+    #[test]
+    fn numbers_that_can_be_handed_out_are_counted_and_held_back() {
+        let fs = FileSystem::open(volume(), Options::new()).unwrap();
+        let free = fs.volume().allocatable_nids().unwrap();
+        fs.create_file("/a", 0o644).unwrap();
+        assert_eq!(fs.volume().allocatable_nids().unwrap(), free - 1);
+        assert_eq!(fs.hold_nids(5).unwrap(), free - 1 - 5);
+        assert_eq!(fs.volume().allocatable_nids().unwrap(), 5);
+        fs.create_file("/b", 0o644).unwrap();
+        assert_eq!((fs.volume().allocatable_nids().unwrap(), fs.hold_nids(4).unwrap()), (4, 0));
+    }
+
+    #[test]
+    fn blocks_in_use_are_those_that_are_counted() {
+        let fs = FileSystem::open(volume(), Options::new()).unwrap();
+        let file = fs.create_file("/a", 0o644).unwrap();
+        file.write_at(&[1; 40_000], 0).unwrap();
+        fs.checkpoint().unwrap();
+        let geometry = fs.volume().geometry();
+        let blocks = (geometry.main_blkaddr.0..geometry.main_end().0).map(BlockAddr);
+        let in_use = blocks.filter(|addr| fs.volume().is_in_use(*addr).unwrap()).count() as u64;
+        assert_eq!(in_use, fs.statfs().valid_blocks);
+        assert!(!fs.volume().writes_into_holes(), "there is much room");
+    }
+
+    #[test]
+    fn a_view_says_how_the_volume_is() {
+        let device = volume();
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        let unnamed = fs.root().unwrap().create_unnamed(&NewFile::new(FileKind::Regular, 0o644)).unwrap();
+        assert_eq!(fs.volume().orphans(), [unnamed.ino()]);
+        drop(unnamed);
+        assert_eq!(fs.volume().orphans(), []);
+        assert!(!fs.volume().is_read_only() && fs.volume().stopped().is_none());
+        assert!(fs.volume().journal_usage().is_none());
+        let version = fs.volume().footer_version();
+        assert_eq!((version, version), (fs.core.volume.footer_version(), fs.volume().footer_version()));
+        fs.checkpoint().unwrap();
+        let next = fs.volume().footer_version();
+        assert!(next != version && next as u32 == version as u32 + 1, "{version:#x} {next:#x}");
+        fs.core.volume.stop_after_panic();
+        assert!(fs.volume().stopped().is_some());
+        drop(fs);
+        let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
+        assert!(fs.volume().is_read_only());
+    }
+
+    #[test]
+    fn nodes_that_were_synced_stand_behind_the_checkpoint() {
+        let device = volume();
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        fs.create_file("/first", 0o644).unwrap().sync_all().unwrap(); // a checkpoint
+        fs.create_file("/synced", 0o644).unwrap().sync_all().unwrap();
+        drop(fs); // a crash
+        let without = VolumeOptions::new().recovery(false).read_only(true);
+        let fs = FileSystem::open(device, Options::new().volume(without)).unwrap();
+        assert_eq!(fs.volume().synced_nodes().unwrap().len(), 1);
+    }
+}

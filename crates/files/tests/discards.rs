@@ -104,7 +104,9 @@ fn a_part_of_the_volume_can_be_given_back() {
     // Both halves together are all.
     let half = main + all / 2 / SEGMENT * SEGMENT;
     assert_eq!(trim(0..half, 0).unwrap() + trim(half..end, 0).unwrap(), free());
-    for range in [geometry.block_count * 4096..u64::MAX, 0..4095, u64::MAX..u64::MAX, 5 * SEGMENT..SEGMENT] {
+    for range in
+        [geometry.block_count * 4096..u64::MAX, 0..4095, u64::MAX..u64::MAX, Range { start: 5 * SEGMENT, end: SEGMENT }]
+    {
         assert_eq!(trim(range, 0).unwrap_err().raw_os_error(), 22, "EINVAL");
     }
     assert_kept(&fs);

@@ -116,9 +116,9 @@ impl BlockSet {
         }
     }
 
-    /// The first member at or behind `from`, else the first one before it.
+    /// The first member at or behind `from`, else the first one of all.
     pub(crate) fn next_around(&self, from: u32) -> Option<u32> {
-        self.next(from).or_else(|| self.next(0).filter(|found| *found < from))
+        self.next(from).or_else(|| self.next(0))
     }
 
     /// The members at the time they are passed, ascending.
@@ -136,6 +136,29 @@ impl BlockSet {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    /// Whether each bit says if something is below it: then a search takes a few loads.
+    fn upper_levels_say_where(set: &BlockSet) -> bool {
+        set.levels.windows(2).all(|levels| {
+            levels[0].iter().enumerate().all(|(index, word)| {
+                let says = levels[1][index / WORD_BITS].load(Ordering::Relaxed) & mask(index) != 0;
+                says == (word.load(Ordering::Relaxed) != 0)
+            })
+        })
+    }
+
+    #[test]
+    fn who_comes_while_a_word_is_found_empty_is_seen() {
+        let set = BlockSet::new(300_000, false);
+        for block in [5, 299_999] {
+            set.insert(block);
+            // Another thread removed the last member of the word before, and tells the levels above now.
+            set.settle(1, block as usize / WORD_BITS);
+            assert_eq!(set.next(0), Some(block));
+            assert!(upper_levels_say_where(&set));
+            set.remove(block);
+        }
+    }
 
     #[test]
     fn it_agrees_with_a_plain_set() {
@@ -157,10 +180,12 @@ mod tests {
                 }
             }
             assert!(set.iter().eq(plain.iter().copied()));
+            assert!(upper_levels_say_where(&set), "{len}");
             for block in plain {
                 assert!(set.remove(block));
             }
             assert_eq!(set.next(0), None);
+            assert!(upper_levels_say_where(&set), "{len}");
         }
     }
 

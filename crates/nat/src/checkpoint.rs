@@ -1,10 +1,9 @@
 //! The blocks and journal entries that a checkpoint has to write of the table.
 //!
-//! The choice is the kernel's (`f2fs_flush_nat_entries`): if all changed entries, with those that stand in the journal
-//! already, fit into the journal, they go there and no block is written. Else the journal is emptied into the blocks'
-//! sets; the sets go to the journal, smallest first, while they fit, and the blocks of the others are written, each to
-//! the copy that is not current. No entry that stood in the journal is lost: it is in the new journal, or in a block
-//! that is written.
+//! The choice is the kernel's (`f2fs_flush_nat_entries`): the changed entries and those that stand in the journal already
+//! are sorted into sets, one for each block. The sets go to the journal, smallest first, while they fit (if there is room
+//! for all, all do), and the blocks of the others are written, each to the copy that is not current. No entry that stood
+//! in the journal is lost: it is in the new journal, or in a block that is written.
 //!
 //! ```text
 //!   freeze   changed blocks are noted; these, and those of which the journal has something, owe an image of what they
@@ -30,7 +29,7 @@ use f2fs_sync::{Mutex, protocol_never, protocol_step};
 
 use crate::entry::NatEntry;
 use crate::error::NatError;
-use crate::size::{Bits, bit, count, locate, members, nid_at};
+use crate::size::{Bits, WORDS, bit, count, locate, members, nid_at};
 use crate::table::{Ledger, Table};
 
 /// A block of the table that has to be written.
@@ -180,46 +179,24 @@ fn flush(
             None => unchanged.push(*block),
         }
     }
-    let total: u32 = sets.iter().map(|set| count(&set.entries)).sum();
-
-    // The entries of the journal that did not change since.
-    let mut kept: BTreeMap<u32, Bits> = BTreeMap::new();
+    // The entries that stand in the journal, changed since or not.
     for nid in ledger.journal.keys() {
         let (block, index) = locate(*nid);
         let (word, mask) = bit(index);
-        let superseded =
-            sets.binary_search_by_key(&block, |set| set.block).is_ok_and(|at| sets[at].entries[word] & mask != 0);
-        if !superseded {
-            kept.entry(block).or_default()[word] |= mask;
-        }
-    }
-    let kept_count: u32 = kept.values().map(count).sum();
-    let all_fit = (total + kept_count) as usize <= capacity;
-
-    let mut journal = BTreeMap::new();
-    if all_fit {
-        for (nid, entry) in &ledger.journal {
-            journal.insert(*nid, *entry);
-        }
-    } else {
-        for (block, bits) in kept {
-            match sets.binary_search_by_key(&block, |set| set.block) {
-                Ok(at) => {
-                    for (word, more) in sets[at].entries.iter_mut().zip(bits) {
-                        *word |= more;
-                    }
-                }
-                Err(at) => sets.insert(at, Set { block, entries: bits, image: None }),
-            }
-        }
+        let at = sets.binary_search_by_key(&block, |set| set.block).unwrap_or_else(|at| {
+            sets.insert(at, Set { block, entries: [0; WORDS], image: None });
+            at
+        });
+        sets[at].entries[word] |= mask;
     }
 
     // Smallest first; ties go by block, so that the same state always gives the same checkpoint.
     sets.sort_by_key(|set| (count(&set.entries), set.block));
+    let mut journal = BTreeMap::new();
     let mut writes = Vec::new();
     for set in sets {
         let size = count(&set.entries) as usize;
-        if journal_has_room(all_fit, &journal, size, capacity) {
+        if journal.len() + size <= capacity {
             for index in members(set.entries) {
                 let nid = nid_at(set.block, index);
                 let entry = match &set.image {
@@ -247,10 +224,6 @@ fn flush(
         table.slot(block).lock(&table.pool).forgive();
     }
     Ok((journal, writes))
-}
-
-fn journal_has_room(all_fit: bool, journal: &BTreeMap<Nid, NatEntry>, size: usize, capacity: usize) -> bool {
-    all_fit || journal.len() + size <= capacity
 }
 
 /// The entries of a frozen block that have to be written, and its image; nothing if the device has all of them.

@@ -97,3 +97,45 @@ impl FramePool {
         self.made.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_full_pool_asks_every_holder_twice_and_grows_if_none_gives() {
+        let pool = FramePool::new(10, 3);
+        let asked = RefCell::new(Vec::new());
+        let lend = |slot: u32, gives: bool| {
+            asked.borrow_mut().clear();
+            let (number, frame) = pool.lend(slot, |holder, number| {
+                asked.borrow_mut().push((holder, number));
+                gives
+            });
+            assert!(std::ptr::eq(frame, pool.get(number).expect("it was lent")));
+            number
+        };
+        let set = |pairs: &[(u32, u32)]| pairs.iter().copied().collect::<BTreeSet<_>>();
+        assert!(pool.get(0).is_none() && pool.in_use() == 0);
+        for (slot, number) in [(20, 0), (21, 1), (22, 2)] {
+            assert_eq!(lend(slot, true), number);
+            assert!(asked.borrow().is_empty(), "there is room for {slot}");
+        }
+        // Each gives its frame to another one.
+        let mut given = Vec::new();
+        for slot in [30, 31, 32] {
+            let number = lend(slot, true);
+            assert_eq!(*asked.borrow(), [(20 + number, number)]);
+            given.push((slot, number));
+        }
+        assert_eq!(given.iter().map(|pair| pair.1).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2]));
+        assert_eq!(pool.in_use(), 3);
+        // None gives. The second time one might have: the first time takes the mark of its use away.
+        assert_eq!(lend(40, false), 3);
+        assert_eq!(asked.borrow().len(), 6);
+        assert_eq!(set(&asked.borrow()), set(&given));
+        assert_eq!(pool.in_use(), 4);
+    }
+}

@@ -245,8 +245,8 @@ impl Nat {
     /// NIDs.
     #[must_use]
     pub fn next_free_nid(&self) -> Nid {
-        let nid = self.allocator.next_nid().0.max(FIRST_NID);
-        Nid(nid.min(self.table.max_nid() - 1))
+        // It is the first of a block, or one of a list, and the first block has more than the reserved ones.
+        self.allocator.next_nid().max(Nid(FIRST_NID))
     }
 
     /// Every create and unlink calls it (the kernel's `f2fs_balance_fs_bg`), with the directory's lock held if it is to

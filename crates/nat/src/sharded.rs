@@ -261,3 +261,6 @@ impl Sharded {
         })
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

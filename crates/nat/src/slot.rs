@@ -375,3 +375,6 @@ impl<'a> Locked<'a> {
         freed
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

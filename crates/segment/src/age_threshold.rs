@@ -49,3 +49,16 @@ impl Default for AgeThreshold {
         AgeThreshold { threshold: 60 * 60 * 24 * 7, ratio: 20, min_candidates: 10, age_weight: 60 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::AgeThreshold;
+
+    #[test]
+    fn the_default_is_the_kernels() {
+        let kernel = AgeThreshold { threshold: 604_800, ratio: 20, min_candidates: 10, age_weight: 60 };
+        assert_eq!(AgeThreshold::default(), kernel);
+        let other = AgeThreshold { threshold: 1, ratio: 2, min_candidates: 3, age_weight: 4 };
+        assert_eq!(AgeThreshold::default().threshold(1).ratio(2).min_candidates(3).age_weight(4), other);
+    }
+}

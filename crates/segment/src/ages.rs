@@ -249,6 +249,30 @@ mod tests {
             .fold(None, |best: Option<f64>, score| Some(best.map_or(score, |best| best.max(score))))
     }
 
+    /// An age begins with 1, so that emptiness counts among sections that were written a moment ago.
+    #[test]
+    fn what_is_new_has_an_age() {
+        let mut ages = Ages::new(512);
+        ages.update(0, Some((400, 98)), false);
+        ages.update(1, Some((1, 99)), false);
+        assert_eq!(ages.cost_benefit(100), Some(1));
+        // A time that is still to come is no age.
+        ages.update(1, Some((1, 300)), false);
+        assert_eq!(ages.cost_benefit(100), Some(0));
+    }
+
+    /// Neither by itself nor by making room for one that is not old enough.
+    #[test]
+    fn who_is_held_is_no_candidate_among_the_old() {
+        let mut ages = Ages::new(512);
+        for (section, valid, mtime) in [(0, 400, 10), (1, 300, 10), (2, 1, 20), (3, 200, 110)] {
+            ages.update(section, Some((valid, mtime)), false);
+        }
+        ages.update(1, Some((300, 10)), true);
+        let rule = AgeThreshold { threshold: 100, ratio: 100, min_candidates: 1, age_weight: 0 };
+        assert_eq!(ages.age_threshold(&rule), Some(0));
+    }
+
     proptest! {
         #[test]
         fn choices_are_the_best(

@@ -151,7 +151,7 @@ impl SegmentManager {
     fn secure(&self, head: &Head, class: Class, log: LogType, count: u64) -> Result<Vec<Head>, SegmentError> {
         let mut room = u64::from(match head.alloc {
             AllocType::Lfs => self.end(head).saturating_sub(head.next),
-            AllocType::Ssr => head.room(&self.lock(head.segment).taken_map),
+            AllocType::Ssr => head.room_in_holes(&self.lock(head.segment).taken_map),
         });
         let mut claimed: Vec<Head> = Vec::new();
         while room <= count {

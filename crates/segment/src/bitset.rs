@@ -114,6 +114,36 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    /// Words have bits in the levels above as long as one number is left in them, and no longer.
+    #[test]
+    fn what_is_left_is_found_from_far_away() {
+        let mut set = BitSet::new(300_000);
+        let numbers = [5, 70, 71, 4100, 4101, 4200, 299_998, 299_999];
+        for number in numbers {
+            assert!(set.insert(number) && !set.insert(number));
+        }
+        for (at, number) in numbers.into_iter().enumerate() {
+            assert_eq!(set.next(0), Some(number));
+            assert!(set.remove(number) && !set.remove(number) && !set.contains(number));
+            let left = &numbers[at + 1..];
+            for from in [0, 6, 64, 70, 4096, 4160, 5000, 262_144] {
+                assert_eq!(set.next(from), left.iter().copied().find(|number| *number >= from), "{from} of {left:?}");
+            }
+            assert_eq!(set.len() as usize, left.len());
+        }
+        assert_eq!((set.next(0), set.next_around(9)), (None, None));
+    }
+
+    #[test]
+    fn a_full_set_ends_at_its_bound() {
+        for bound in [0, 1, 63, 64, 65, 70, 4096, 4097, 5000] {
+            let set = BitSet::full(bound);
+            assert_eq!((set.len(), set.next(0)), (bound, (bound > 0).then_some(0)));
+            assert!((0..bound).all(|number| set.contains(number)));
+            assert!((bound..bound + 130).all(|number| !set.contains(number) && set.next(number).is_none()), "{bound}");
+        }
+    }
+
     proptest! {
         #[test]
         fn agrees_with_a_tree(bound in 1u32..300_000, full in any::<bool>(), ops in prop::collection::vec((any::<u32>(), any::<bool>()), 1..200)) {

@@ -162,13 +162,30 @@ mod tests {
             Ok::<_, SegmentError>(written.map_or(Box::new(SitBlock::ZERO), |write| write.block.clone()))
         };
         let logs = || flush.logs.each_ref().map(|log| LogState::from_position(log.position(), log.summary.clone()));
-        let again = SegmentManager::load(config()?, flush.sit_bitmap.clone(), logs(), read)?;
+        // Three blocks of the table need three bits.
+        let again = SegmentManager::load(config()?, flush.sit_bitmap[..1].to_vec(), logs(), read)?;
         assert_eq!((again.valid_blocks(), again.free_segments()), (42_000, manager.free_segments()));
         assert_eq!(again.next_block(LogType::WarmData), manager.next_block(LogType::WarmData));
         assert!(runs.iter().all(|run| again.is_valid(run.addr)));
         let fails = SegmentManager::load(config()?, flush.sit_bitmap.clone(), logs(), |_| Err("unreadable"));
         assert!(matches!(fails, Err(SegmentError::Table { addr, .. }) if geometry.sit_block(0, true) == addr));
         Ok(())
+    }
+
+    #[test]
+    fn a_log_comes_back_from_its_position() {
+        let log = LogState {
+            segment: SegmentNo(0x0102_0304),
+            next_offset: 0x1ff,
+            alloc_type: 1,
+            summary: SummaryBlock::new_box(),
+        };
+        assert_eq!(log.position(), [4, 3, 2, 1, 0xff, 1, 1, 0]);
+        let again = LogState::from_position(log.position(), log.summary.clone());
+        assert_eq!(
+            (again.segment, again.next_offset, again.alloc_type),
+            (log.segment, log.next_offset, log.alloc_type)
+        );
     }
 
     #[test]
@@ -204,5 +221,35 @@ mod tests {
         }
         let manager = SegmentManager::empty(SegmentConfig::embedded(12, 2).unwrap()).unwrap();
         assert_eq!((manager.free_segments(), manager.free_sections(), manager.valid_blocks()), (6, 0, 0));
+    }
+
+    #[test]
+    fn the_areas_lie_one_behind_the_other_and_have_room_for_their_tables() {
+        for main_segments in [6, 28_160, 28_161, 60_000, 1_000_000] {
+            let geometry = SegmentConfig::embedded(main_segments, 1).unwrap().geometry;
+            let segment = |addr: BlockAddr| {
+                assert!(addr.0.is_multiple_of(BLOCKS_PER_SEGMENT));
+                addr.0 / BLOCKS_PER_SEGMENT
+            };
+            let starts = [
+                geometry.cp_blkaddr,
+                geometry.sit_blkaddr,
+                geometry.nat_blkaddr,
+                geometry.ssa_blkaddr,
+                geometry.main_blkaddr,
+                geometry.main_end(),
+            ]
+            .map(segment);
+            let sizes =
+                [2, geometry.sit_segments, geometry.nat_segments, geometry.ssa_segments, geometry.main_segments];
+            assert_eq!(starts[0], 1, "behind the superblock's");
+            for (at, size) in sizes.into_iter().enumerate() {
+                assert_eq!(starts[at + 1] - starts[at], size, "area {at} of {main_segments} segments");
+            }
+            // The table stands there twice, with an entry for each segment; a summary has a block.
+            assert!(geometry.sit_blocks() <= geometry.sit_segments / 2 * BLOCKS_PER_SEGMENT);
+            assert!(geometry.sit_segments / 2 * BLOCKS_PER_SEGMENT * ENTRIES_PER_BLOCK as u32 >= main_segments);
+            assert!(geometry.ssa_segments * BLOCKS_PER_SEGMENT >= main_segments);
+        }
     }
 }

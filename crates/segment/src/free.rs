@@ -318,4 +318,93 @@ mod tests {
         assert_eq!(space.take(LogType::HotNode, SegmentNo(23), 0), Some(SegmentNo(4)));
         assert_eq!(space.take(LogType::HotData, SegmentNo(0), 0), Some(SegmentNo(1)));
     }
+
+    /// With small sections. Large ones are begun where the log stands, whatever the log.
+    #[test]
+    fn hot_data_and_nodes_are_kept_at_the_front() {
+        for (per_section, expected) in [(1, [11, 0, 1, 2, 3, 12]), (4, [12, 16, 20, 24, 28, 32])] {
+            let geometry = geometry(48, per_section, 1);
+            let used = (8..12).filter(|segment| per_section == 4 || *segment == 10).map(SegmentNo);
+            let space = FreeSpace::new(&geometry, Zoning::new(&geometry, None), used);
+            let mut current = if per_section == 1 { 10 } else { 11 };
+            let taken = [
+                LogType::WarmData,
+                LogType::HotData,
+                LogType::HotNode,
+                LogType::WarmNode,
+                LogType::ColdNode,
+                LogType::ColdData,
+            ]
+            .map(|log| {
+                let taken = space.take(log, SegmentNo(current), 0).unwrap().0;
+                // Where a log would go on is not what decides.
+                current = if per_section == 1 { 10 } else { taken + 3 };
+                taken
+            });
+            assert_eq!(taken, expected, "{per_section} segments a section");
+        }
+    }
+
+    #[test]
+    fn a_lane_begins_a_section_behind_that_of_its_log() {
+        let geometry = geometry(48, 4, 1);
+        let space = FreeSpace::new(&geometry, Zoning::new(&geometry, None), [SegmentNo(9)].into_iter());
+        assert_eq!(all(&space), (47, 11));
+        assert_eq!(space.take_section(LogType::WarmData, SegmentNo(9), 11), None);
+        assert_eq!(space.take_section(LogType::WarmData, SegmentNo(9), 10), Some(SegmentNo(12)));
+        assert_eq!(all(&space), (46, 10));
+        assert!(!space.has_section(3) && space.has_section(4));
+    }
+
+    #[test]
+    fn a_log_looks_once_behind_the_zone_of_another() {
+        // Eight zones of three sections of two segments.
+        let geometry = geometry(48, 2, 3);
+        let used = (0..6).chain(12..14).map(SegmentNo);
+        let space = || FreeSpace::new(&geometry, Zoning::new(&geometry, None), used.clone());
+        // In nobody's zone, or in its own, it takes the first free section.
+        assert_eq!(space().take(LogType::WarmData, SegmentNo(5), 0), Some(SegmentNo(6)));
+        let own = space();
+        own.stands(LogType::WarmData, SegmentNo(13));
+        own.stands(LogType::HotData, SegmentNo(12));
+        assert_eq!(own.take(LogType::WarmData, SegmentNo(13), 0), Some(SegmentNo(14)));
+        // In another's, the next one behind that zone.
+        let other = space();
+        other.stands(LogType::ColdData, SegmentNo(11));
+        assert_eq!(other.take(LogType::WarmData, SegmentNo(5), 0), Some(SegmentNo(12 + 2)));
+        // Where it stands then is the zone of a log, too.
+        let later = FreeSpace::new(&geometry, Zoning::new(&geometry, None), (0..14).map(SegmentNo));
+        assert_eq!(later.take(LogType::WarmData, SegmentNo(13), 0), Some(SegmentNo(14)));
+        assert_eq!(later.take(LogType::HotData, SegmentNo(5), 0), Some(SegmentNo(18)));
+        // Where each section is a zone, a free one is in nobody's.
+        let geometry = crate::testing::geometry(24, 1, 1);
+        let space = FreeSpace::new(&geometry, Zoning::new(&geometry, None), core::iter::empty());
+        space.stands(LogType::WarmNode, SegmentNo(0));
+        assert_eq!(space.take(LogType::HotData, SegmentNo(9), 0), Some(SegmentNo(0)));
+    }
+
+    #[test]
+    fn what_is_put_into_a_section_that_was_given_up_is_lost() {
+        let geometry = geometry(24, 4, 1);
+        let space = FreeSpace::new(&geometry, Zoning::new(&geometry, None), [SegmentNo(5)].into_iter());
+        space.retire(1, 4..8);
+        assert_eq!((all(&space), space.lost()), ((20, 5), 3));
+        space.put([SegmentNo(5)].into_iter());
+        assert_eq!((all(&space), space.lost()), ((20, 5), 4));
+        assert!(!space.has_section(1));
+        space.retire(1, 4..8);
+        assert_eq!((all(&space), space.lost()), ((20, 5), 4));
+    }
+
+    /// A kernel before 6.4 wrote them.
+    #[test]
+    fn what_is_put_behind_the_capacity_is_not_free() {
+        let geometry = geometry(24, 4, 1);
+        let zoning = Zoning::new(&geometry, Some(2 * 512 + 1));
+        let space = FreeSpace::new(&geometry, zoning, (0..4).map(SegmentNo));
+        let before = all(&space);
+        space.put([SegmentNo(3)].into_iter());
+        assert_eq!(all(&space), before);
+        assert_eq!(space.take(LogType::WarmData, SegmentNo(2), 0), Some(SegmentNo(4)));
+    }
 }

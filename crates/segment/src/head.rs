@@ -96,11 +96,8 @@ impl Head {
         }
     }
 
-    /// Blocks of the segment that may still be written.
-    pub(crate) fn room(&self, taken: &BlockMap) -> u32 {
-        match self.alloc {
-            AllocType::Lfs => BLOCKS_PER_SEGMENT - self.next,
-            AllocType::Ssr => BLOCKS_PER_SEGMENT - self.next - taken.count_from(self.next),
-        }
+    /// Blocks of the segment's holes that may still be written.
+    pub(crate) fn room_in_holes(&self, taken: &BlockMap) -> u32 {
+        BLOCKS_PER_SEGMENT - self.next - taken.count_from(self.next)
     }
 }

@@ -137,3 +137,32 @@ pub(crate) fn preferences(log: LogType) -> [LogType; 3] {
         LogType::ColdNode => [LogType::ColdNode, LogType::WarmNode, LogType::HotNode],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However often it changes: the lists grow with the segments, not with what is done to them.
+    #[test]
+    fn a_segment_waits_once_for_being_looked_at() {
+        let changed = Changed::new();
+        let mut states: Vec<Segment> = (0..3).map(|number| Segment::idle(LogType::WarmData, 0, number)).collect();
+        let segments = [SegmentNo(5), SegmentNo(21), SegmentNo(4000)];
+        let drained = || {
+            let mut all = Vec::new();
+            changed.drain(|segment| all.push(segment));
+            all.sort();
+            all
+        };
+        for _ in 0..3 {
+            segments.iter().zip(&mut states).for_each(|(segment, state)| changed.note(*segment, state));
+        }
+        assert_eq!(drained(), segments);
+        assert_eq!(drained(), []);
+        // When the index has seen it, the next change counts.
+        let mut index = Index::new(1, BLOCKS_PER_SEGMENT);
+        index.update(segments[1], &mut states[1]);
+        segments.iter().zip(&mut states).for_each(|(segment, state)| changed.note(*segment, state));
+        assert_eq!(drained(), [segments[1]]);
+    }
+}

@@ -178,4 +178,20 @@ mod tests {
             prop_assert_eq!(map.count_from(from), tail);
         }
     }
+
+    #[test]
+    fn two_maps_are_put_together_block_by_block() {
+        let (mut one, mut other) = (BlockMap::EMPTY, BlockMap::EMPTY);
+        one.insert(60, 10);
+        other.insert(65, 100);
+        let runs = |map: BlockMap| map.runs(true).collect::<Vec<_>>();
+        assert_eq!(runs(one.union(&other)), [(60, 105)]);
+        assert_eq!(runs(one.without(&other)), [(60, 5)]);
+        assert_eq!(runs(one.intersection(&other)), [(65, 5)]);
+        assert_eq!((runs(one), one.is_empty(), one.without(&one).is_empty()), (vec![(60, 10)], false, true));
+        one.insert(100, 1);
+        assert_eq!(format!("{one:?}"), "[60..70, 100..101]");
+        assert_eq!(BlockMap::EMPTY.runs(false).collect::<Vec<_>>(), [(0, 512)]);
+        assert_eq!((one.contains(511), one.contains(512), one.count_from(65)), (false, false, 6));
+    }
 }

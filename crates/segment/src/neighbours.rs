@@ -116,6 +116,24 @@ mod tests {
         assert_eq!(near.fullest_near(LogType::WarmData, 50), Some(4));
     }
 
+    /// Of a hundred, the twenty nearest on each side are looked at.
+    #[test]
+    fn the_fullest_of_all_is_too_far_away() {
+        let mut near = Neighbours::new();
+        for age in 0..100 {
+            let valid = match age {
+                20 | 85 => 510,
+                60 => 400,
+                _ => 300,
+            };
+            near.update(&state(age, LogType::WarmData, valid, age.into()));
+        }
+        assert_eq!(near.fullest_near(LogType::WarmData, 50), Some(60));
+        assert_eq!(near.fullest_near(LogType::WarmData, 39), Some(20), "the last that is near enough");
+        assert_eq!(near.fullest_near(LogType::WarmData, 40), Some(60));
+        assert_eq!(near.fullest_near(LogType::WarmData, 66), Some(85));
+    }
+
     proptest! {
         #[test]
         fn the_choice_is_the_best_at_hand(

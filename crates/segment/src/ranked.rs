@@ -204,4 +204,66 @@ mod tests {
             agrees(&set, &model, 1 << 13)?;
         }
     }
+
+    /// Sections that were written in the same second.
+    #[test]
+    fn equal_keys_fill_more_than_a_piece() {
+        let mut set = Ranked::new((0..1000).map(|item| (7, item)).collect());
+        (1000..1400).for_each(|item| set.insert(7, item));
+        set.insert(6, 5000);
+        set.insert(8, 5001);
+        assert_eq!([5, 6, 7, 8].map(|key| set.count_to(key)), [0, 1, 1401, 1402]);
+        assert_eq!(
+            [0, 1, 700, 1400, 1401].map(|rank| set.select(rank)),
+            [(6, 5000), (7, 0), (7, 699), (7, 1399), (8, 5001)].map(Some)
+        );
+        (0..1400).step_by(2).for_each(|item| set.remove(7, item));
+        assert_eq!([5, 6, 7, 8].map(|key| set.count_to(key)), [0, 1, 701, 702]);
+        assert_eq!(set.select(700), Some((7, 1399)));
+    }
+
+    fn agrees_here_and_there(set: &Ranked, members: &[Entry]) {
+        assert_eq!((set.len() as usize, set.last()), (members.len(), members.last().copied()));
+        for rank in (0..members.len()).step_by(61).chain([members.len() - 1]) {
+            let (key, item) = members[rank];
+            assert_eq!(set.select(rank as u32), Some((key, item)), "{rank}");
+            // Keys are even, and each is there once.
+            assert_eq!((set.count_to(key) as usize, set.count_to(key - 1) as usize), (rank + 1, rank));
+        }
+        assert_eq!(set.select(members.len() as u32), None);
+    }
+
+    /// A group is 64 pieces, and a new set has 256 items in each.
+    #[test]
+    fn ranks_are_right_in_all_groups() {
+        let mut members: Vec<Entry> = (0..40_000).map(|item| (u64::from(item) * 8 + 8, item)).collect();
+        let mut set = Ranked::new(members.iter().rev().copied().collect());
+        agrees_here_and_there(&set, &members);
+        // Pieces of the second group go, and those behind move up into it.
+        for (key, item) in members.drain(20_000..21_000) {
+            set.remove(key, item);
+        }
+        agrees_here_and_there(&set, &members);
+        // Some of a piece in the third.
+        for (key, item) in members.drain(34_000..34_100) {
+            set.remove(key, item);
+        }
+        agrees_here_and_there(&set, &members);
+        // Pieces of the first group are split.
+        let more: Vec<Entry> =
+            (0..3000).map(|at| (u64::from(at / 3 + 2000) * 8 + 2 * u64::from(at % 3) + 2, 50_000 + at)).collect();
+        for (key, item) in more {
+            set.insert(key, item);
+            members.push((key, item));
+        }
+        // And one that is greater than all.
+        set.insert(1 << 40, 60_000);
+        members.push((1 << 40, 60_000));
+        members.sort_unstable();
+        agrees_here_and_there(&set, &members);
+        // What is not a member does no harm.
+        set.remove(3, 3);
+        Ranked::default().remove(3, 3);
+        agrees_here_and_there(&set, &members);
+    }
 }

@@ -60,3 +60,42 @@ impl Retired {
         self.0.lock().by_segment.retain(|_, (first, _)| *first > flush);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use f2fs_format::Nid;
+    use f2fs_format::summary::Summary;
+
+    fn of(nid: u32) -> Box<SummaryBlock> {
+        let mut block = SummaryBlock::new_box();
+        block.entries[0] = Summary::new(Nid(nid), 0, 0);
+        block
+    }
+
+    fn numbers(copies: &[(SegmentNo, Box<SummaryBlock>)]) -> Vec<u32> {
+        copies.iter().map(|(segment, _)| segment.0).collect()
+    }
+
+    #[test]
+    fn a_summary_stays_until_the_flush_that_writes_it_is_durable() {
+        let retired = Retired::new();
+        retired.put(SegmentNo(3), of(1));
+        retired.put(SegmentNo(2), of(1));
+        // A flush that fails is followed by one that has all of it.
+        assert_eq!(numbers(&retired.begin_flush().1), [2, 3]);
+        let (flush, copies) = retired.begin_flush();
+        assert_eq!(numbers(&copies), [2, 3]);
+        // Taken out and put back, and put in for the first time, in between.
+        assert!(retired.take(SegmentNo(3)).is_some() && retired.take(SegmentNo(3)).is_none());
+        retired.put(SegmentNo(3), of(2));
+        retired.put(SegmentNo(9), of(2));
+        retired.end_flush(flush);
+        assert!(retired.get(SegmentNo(2)).is_none());
+        assert_eq!(retired.get(SegmentNo(3)).unwrap().entries[0], Summary::new(Nid(2), 0, 0));
+        let (flush, copies) = retired.begin_flush();
+        assert_eq!(numbers(&copies), [3, 9]);
+        retired.end_flush(flush);
+        assert!(retired.begin_flush().1.is_empty());
+    }
+}

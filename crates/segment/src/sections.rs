@@ -145,3 +145,81 @@ impl Sections {
         self.ages.get_or_insert_with(|| Box::new(Ages::new(1)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use f2fs_format::LogType;
+
+    fn state(number: u32, valid: u16, mtime: u64, phase: Phase) -> Segment {
+        let mut state = Segment::idle(LogType::WarmData, mtime, number);
+        (state.valid, state.phase) = (valid, phase);
+        state
+    }
+
+    /// Sections of two segments, the numbers of whose states have nothing to do with the segments'.
+    fn two_sections() -> Sections {
+        let mut sections = Sections::new(2, 1024);
+        sections.update(SegmentNo(7), &state(0, 300, 1000, Phase::Dirty));
+        sections.update(SegmentNo(2), &state(1, 100, 50, Phase::Dirty));
+        sections.update(SegmentNo(6), &state(2, 100, 3000, Phase::Dirty));
+        sections
+    }
+
+    #[test]
+    fn a_section_has_the_sums_of_its_segments_and_the_mean_of_its_blocks() {
+        let mut sections = two_sections();
+        let slot = |sections: &Sections, section| (0..2).find(|slot| sections.section(*slot) == section).unwrap();
+        let [first, second] = [1, 3].map(|section| slot(&sections, section));
+        assert_eq!(sections.cost(first), Some((100, 50)));
+        assert_eq!(sections.cost(second), Some((400, (300 * 1000 + 100 * 3000) / 400)));
+        assert_eq!(sections.emptiest(), Some(first));
+        // A segment changes, as often as it does.
+        for (valid, mtime) in [(512, 9), (200, 8), (500, 7)] {
+            sections.update(SegmentNo(2), &state(1, valid, mtime, Phase::Dirty));
+            assert_eq!(sections.cost(first), Some((valid.into(), mtime)));
+        }
+        assert_eq!(sections.emptiest(), Some(second));
+        // What holds nothing, and what is full, is not to be cleaned.
+        sections.update(SegmentNo(2), &state(1, 0, 7, Phase::Prefree));
+        assert_eq!(sections.cost(first), None);
+        sections.update(SegmentNo(2), &state(1, 512, 7, Phase::Full));
+        sections.update(SegmentNo(3), &state(3, 511, 7, Phase::Dirty));
+        assert_eq!(sections.cost(first), Some((1023, 7)));
+        sections.update(SegmentNo(3), &state(3, 512, 7, Phase::Full));
+        assert_eq!(sections.cost(first), None);
+        assert_eq!(sections.emptiest(), Some(second));
+    }
+
+    #[test]
+    fn a_section_is_held_as_long_as_one_of_its_segments_is() {
+        let mut sections = two_sections();
+        let (first, second) = (sections.emptiest().unwrap(), 0);
+        assert_eq!((sections.section(first), sections.section(second)), (1, 3));
+        sections.ages();
+        let cleanable = |sections: &mut Sections| {
+            let mut all = Vec::new();
+            while let Some(slot) = sections.ages().cost_benefit(5000) {
+                all.push(slot);
+                sections.ages().update(slot, None, false);
+            }
+            // As they were.
+            all.iter().for_each(|slot| {
+                let cost = sections.cost(*slot);
+                sections.ages().update(*slot, cost, false);
+            });
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(cleanable(&mut sections), [0, 1]);
+        sections.update(SegmentNo(6), &state(2, 100, 3000, Phase::Current));
+        let mut marked = state(0, 300, 1000, Phase::Dirty);
+        marked.victim = true;
+        sections.update(SegmentNo(7), &marked);
+        assert_eq!((sections.cost(second), cleanable(&mut sections)), (None, vec![first]));
+        sections.update(SegmentNo(6), &state(2, 100, 3000, Phase::Dirty));
+        assert_eq!((sections.cost(second), cleanable(&mut sections)), (None, vec![first]));
+        sections.update(SegmentNo(7), &state(0, 300, 1000, Phase::Dirty));
+        assert_eq!((sections.cost(second), cleanable(&mut sections)), (Some((400, 1500)), vec![0, 1]));
+    }
+}

@@ -284,4 +284,26 @@ mod tests {
         let error = Segment::from_entry(SegmentNo(9), &entry).unwrap_err();
         assert!(matches!(error, SegmentError::BadType { found: 6, .. }));
     }
+
+    #[test]
+    fn an_entry_alone_says_what_its_segment_is() {
+        let mut entry = RawSitEntry::ZERO;
+        let phase = |entry: &RawSitEntry, stands| SegmentInfo::from_entry(SegmentNo(9), entry, stands).unwrap().phase;
+        assert_eq!((phase(&entry, false), phase(&entry, true)), (Phase::Free, Phase::Current));
+        entry.set_blocks(LogType::ColdNode, 1);
+        entry.valid_map[1] = 0x80;
+        entry.mtime.set(77);
+        assert_eq!((phase(&entry, false), phase(&entry, true)), (Phase::Dirty, Phase::Current));
+        let info = SegmentInfo::from_entry(SegmentNo(9), &entry, false).unwrap();
+        assert_eq!(
+            (info.segment, info.log, info.valid, info.taken, info.mtime),
+            (SegmentNo(9), LogType::ColdNode, 1, 1, 77)
+        );
+        assert!(info.valid_map.contains(8) && info.taken_map == info.valid_map && !info.victim);
+        let state = Segment::from_entry(SegmentNo(9), &entry).unwrap();
+        assert_eq!(state.entry(), entry, "as it was read, it is written");
+        entry.set_blocks(LogType::ColdNode, 512);
+        entry.valid_map = [0xff; 64];
+        assert_eq!(phase(&entry, false), Phase::Full);
+    }
 }

@@ -147,3 +147,67 @@ pub(crate) fn build_block(index: u32, segments: u32, entry: impl Fn(SegmentNo) -
 pub(crate) fn flip(bitmap: &mut [u8], index: u32) -> bool {
     msb::flip(bitmap, index as usize)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(changed: &[u32], journaled: &[u32], capacity: usize) -> (Vec<u32>, Vec<u32>) {
+        let sit = Sit {
+            bitmap: Vec::new(),
+            journaled: journaled.iter().copied().map(SegmentNo).collect(),
+            pending: None,
+            prepared: Prepared::default(),
+        };
+        let plan = sit.plan(changed.iter().copied().map(SegmentNo), capacity);
+        (plan.journal.iter().map(|segment| segment.0).collect(), plan.blocks)
+    }
+
+    #[test]
+    fn the_journal_spares_as_many_blocks_as_it_can() {
+        let each = ENTRIES_PER_BLOCK as u32;
+        let changed = [0, 1, 2, 3, each, 2 * each + 1];
+        assert_eq!(plan(&changed, &[], 6), (changed.to_vec(), vec![]));
+        // Four of one block, or one each of two.
+        assert_eq!(plan(&changed, &[], 5), (vec![each, 2 * each + 1], vec![0]));
+        assert_eq!(plan(&changed, &[], 1), (vec![each], vec![0, 2]));
+        assert_eq!(plan(&changed, &[], 0), (vec![], vec![0, 1, 2]));
+        // What stands in the journal stays there or goes to its block; each entry once.
+        assert_eq!(plan(&[1], &[1, each + 9], 2), (vec![1, each + 9], vec![]));
+        assert_eq!(plan(&[1, 2, each], &[each + 9], 2), (vec![1, 2], vec![1]));
+    }
+
+    #[test]
+    fn entries_and_blocks_come_in_ascending_order() {
+        let each = ENTRIES_PER_BLOCK as u32;
+        assert_eq!(plan(&[5, 4, 2 * each], &[], 3), (vec![4, 5, 2 * each], vec![]));
+        assert_eq!(plan(&[0, 1, 2, each, each + 1, 2 * each], &[], 0), (vec![], vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn changed_entries_are_counted_and_taken_once() {
+        let dirty = DirtyEntries::new(200);
+        for segment in [199, 0, 63, 64, 63] {
+            dirty.mark(SegmentNo(segment));
+        }
+        assert_eq!(dirty.count(), 4);
+        assert_eq!(dirty.take(), [0, 63, 64, 199].map(SegmentNo));
+        assert_eq!((dirty.count(), dirty.take()), (0, vec![]));
+    }
+
+    #[test]
+    fn a_block_ends_with_the_main_area() {
+        let mut entry = RawSitEntry::ZERO;
+        entry.set_blocks(f2fs_format::LogType::WarmData, 0);
+        let first = ENTRIES_PER_BLOCK as u32;
+        let block = build_block(1, first + 3, |segment| {
+            assert!((first..first + 3).contains(&segment.0));
+            entry
+        });
+        assert!(block.entries[..3].iter().all(|known| *known == entry));
+        assert!(block.entries[3..].iter().all(|behind| *behind == RawSitEntry::ZERO));
+        let mut bitmap = [0];
+        assert_eq!([flip(&mut bitmap, 1), flip(&mut bitmap, 1), flip(&mut bitmap, 0)], [true, false, true]);
+        assert_eq!(bitmap, [0x80]);
+    }
+}

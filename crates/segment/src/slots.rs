@@ -117,3 +117,58 @@ pub fn switch_slots<G: DerefMut<Target = NodeBlock>>(
         displaced.add(old);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::{RefCell, RefMut};
+    use f2fs_format::Nid;
+
+    fn run(addr: u32, len: u32) -> Run {
+        Run { addr: BlockAddr(addr), len }
+    }
+
+    #[test]
+    fn displaced_blocks_are_runs_in_the_order_in_which_they_came() {
+        let mut displaced = Displaced::default();
+        assert!(displaced.is_empty());
+        for addr in [BlockAddr::NULL, BlockAddr::NEW] {
+            displaced.add(addr);
+        }
+        assert!(displaced.is_empty() && displaced.runs().next().is_none());
+        for addr in [700, 701, 702, 600, 601, 603, 602] {
+            displaced.add(BlockAddr(addr));
+        }
+        let expected = [run(700, 3), run(600, 2), run(603, 1), run(602, 1)];
+        assert!(!displaced.is_empty());
+        assert!(displaced.runs().eq(expected));
+        assert!(displaced.take().eq(expected));
+        assert!(displaced.is_empty() && displaced.take().next().is_none());
+    }
+
+    #[test]
+    fn a_slot_gets_its_address_and_what_it_named_is_displaced() {
+        let features = Features(0);
+        let mut node = NodeBlock::new_box();
+        // A direct node: one of another inode.
+        (node.footer.nid, node.footer.ino) = (Nid(9).into(), Nid(8).into());
+        for slot in 0..4 {
+            node.set_address(slot, BlockAddr(100 + slot as u32), features);
+        }
+        let page = RefCell::new(node);
+        let lock = || RefMut::map(page.borrow_mut(), |node| &mut **node);
+        let (mut displaced, mut named) = (Displaced::default(), Vec::new());
+        let change = |slot, old| match slot {
+            0 => Change::Keep,
+            1 => Change::To(BlockAddr(900)),
+            2 => Change::Move { from: old, to: BlockAddr(901) },
+            // Somebody was quicker.
+            _ => Change::Move { from: BlockAddr(77), to: BlockAddr(902) },
+        };
+        switch_slots(lock, 0..4, features, change, &mut displaced, |slot, to| named.push((slot, to)));
+        let now: Vec<u32> = (0..4).map(|slot| page.borrow().address(slot, features).unwrap().0).collect();
+        assert_eq!(now, [100, 900, 901, 103]);
+        assert_eq!(named, [(1, BlockAddr(900)), (2, BlockAddr(901))]);
+        assert!(displaced.runs().eq([run(101, 2), run(902, 1)]));
+    }
+}

@@ -236,3 +236,43 @@ impl States {
         self.find(segment).state().entry()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two threads find a segment without a state, and both come to give it one.
+    #[test]
+    fn who_comes_second_gets_the_state_that_is_there() {
+        let states = States::new(200);
+        for number in 0..100 {
+            states.begin(SegmentNo(199 - number)).lock().valid = number as u16;
+        }
+        assert_eq!(states.used(), 100);
+        for number in 0..100 {
+            let segment = SegmentNo(199 - number);
+            for state in [states.begin(segment), states.get(segment).unwrap()] {
+                let state = state.lock();
+                assert_eq!((state.valid, state.number), (number as u16, number));
+            }
+        }
+        assert_eq!(states.used(), 100);
+        assert!(states.get(SegmentNo(99)).is_none());
+    }
+
+    #[test]
+    fn an_idle_segment_keeps_its_log_and_its_time() {
+        let states = States::new(3);
+        let mut entry = RawSitEntry::ZERO;
+        entry.set_blocks(LogType::WarmNode, 0);
+        for (segment, mtime, kept) in [(0, 77, 77), (1, MTIME_MAX, MTIME_MAX), (2, u64::MAX, MTIME_MAX)] {
+            entry.mtime.set(mtime);
+            states.load(SegmentNo(segment), &[entry]).unwrap();
+            let found = states.find(SegmentNo(segment));
+            assert_eq!((found.state().log, found.state().mtime), (LogType::WarmNode, kept));
+            // Also with a state of its own.
+            assert_eq!(states.lock(SegmentNo(segment)).mtime, kept);
+            assert_eq!(states.entry(SegmentNo(segment)).log_type(), Some(LogType::WarmNode));
+        }
+    }
+}

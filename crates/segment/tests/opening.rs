@@ -66,6 +66,110 @@ fn contradictions_are_refused_with_their_numbers() {
 }
 
 #[test]
+fn sizes_that_contradict_each_other_are_refused() {
+    let open = |table: u32, bitmap: usize, sections: u32| {
+        let mut geometry = geometry(20, 2);
+        geometry.sections = sections;
+        let logs = LogState::at_the_start(&geometry);
+        SegmentManager::open(SegmentConfig::new(geometry, 0, 0), SegmentTable::new(table, &[])?, vec![0; bitmap], logs)
+    };
+    // The table has one block, and the bitmap a bit for it.
+    open(20, 1, 10).unwrap();
+    let error = open(21, 1, 10).unwrap_err();
+    assert!(matches!(error, SegmentError::Config { expected: 20, found: 21, .. }), "{error}");
+    let error = open(20, 1, 9).unwrap_err();
+    assert!(matches!(error, SegmentError::Config { expected: 18, found: 20, .. }), "{error}");
+    let error = open(20, 0, 10).unwrap_err();
+    assert!(matches!(error, SegmentError::Config { expected: 1, found: 0, .. }), "{error}");
+    // Also where the table is read by that bitmap: no bit is set, so the first copies are in use.
+    let load = |bitmap: Vec<u8>| {
+        let config = SegmentConfig::embedded(20, 2).unwrap();
+        let (geometry, logs) = (config.geometry.clone(), LogState::at_the_start(&config.geometry));
+        SegmentManager::load(config, bitmap, logs, |addr| {
+            assert_eq!(addr, geometry.sit_block(0, false));
+            Ok::<_, SegmentError>(Box::new(f2fs_format::sit::SitBlock::ZERO))
+        })
+    };
+    load(vec![0]).unwrap();
+    let error = load(Vec::new()).unwrap_err();
+    assert!(matches!(error, SegmentError::Config { expected: 1, found: 0, .. }), "{error}");
+}
+
+/// A log that has written nothing yet may stand in a segment that another one wrote once.
+#[test]
+fn a_log_gives_its_segment_its_type() {
+    let manager = open(|entries, logs| {
+        entries[9] = entry(LogType::ColdNode, &[]);
+        logs[1].segment = SegmentNo(9);
+        logs[1].summary.entry_type = 1;
+        logs[2].summary.journal = Journal::from_sit(&[(SegmentNo(15), RawSitEntry::ZERO)]).unwrap();
+    })
+    .unwrap();
+    let info = manager.segment(SegmentNo(9)).unwrap();
+    assert_eq!((info.phase, info.log), (Phase::Current, LogType::WarmData));
+    assert_eq!(manager.log(LogType::WarmData).summary.entry_type, 0);
+    // The journal is the owner's, who is told what belongs in it.
+    let journal = manager.log(LogType::ColdData).summary.journal;
+    assert!(journal.sit_entries().unwrap_or_default().is_empty());
+    assert_eq!((manager.free_segments(), manager.free_sections()), (14, 14));
+    // No other log gets it, nor a cleaner.
+    let mut runs = Vec::new();
+    manager.allocate_as(Class::Checkpoint, LogType::HotData, &[Summary::default(); 13 * 512], 1, &mut runs).unwrap();
+    let start = manager.geometry().block_at(SegmentNo(9), 0);
+    assert!(runs.iter().all(|run| start.0 + 512 <= run.addr.0 || run.addr.0 + run.len <= start.0), "{runs:?}");
+}
+
+/// A read-only volume has two logs. The others stand nowhere, wherever their numbers point.
+#[test]
+fn a_read_only_volume_has_two_logs() {
+    let mut geometry = geometry(20, 1);
+    geometry.features = f2fs_format::feature::Features::READONLY;
+    let mut logs = LogState::at_the_start(&geometry);
+    for log in [1, 2, 4, 5] {
+        logs[log].segment = logs[0].segment;
+    }
+    let config = SegmentConfig::new(geometry.clone(), 0, 0);
+    let manager = SegmentManager::new(config, vec![RawSitEntry::ZERO; 20], vec![0; 64], logs).unwrap();
+    assert_eq!(manager.free_segments(), 18);
+    assert_eq!(manager.next_block(LogType::HotNode), geometry.block_at(SegmentNo(3), 0));
+    for log in [LogType::WarmData, LogType::ColdData, LogType::WarmNode, LogType::ColdNode] {
+        assert_eq!(manager.next_block(log), BlockAddr::NULL);
+    }
+    assert_eq!(manager.sections_of_logs(), [0, 3]);
+}
+
+/// Where a log stands when a volume is opened, there is its zone: others begin behind it.
+#[test]
+fn logs_keep_to_zones_of_their_own() {
+    let mut geometry = geometry(24, 1);
+    geometry.secs_per_zone = 4;
+    let manager = SegmentManager::empty(SegmentConfig::new(geometry, 0, 0)).unwrap();
+    // Logs stand in both of the first two zones, and segments 6 and 7 are free.
+    manager.allocate(LogType::HotNode, &[Summary::default(); 512], 1, &mut Vec::new()).unwrap();
+    assert_eq!(manager.log(LogType::HotNode).segment, SegmentNo(8));
+    // In its own zone it goes on.
+    manager.allocate(LogType::WarmNode, &[Summary::default(); 512], 1, &mut Vec::new()).unwrap();
+    assert_eq!(manager.log(LogType::WarmNode).segment, SegmentNo(6));
+}
+
+#[test]
+fn a_table_of_segments_that_are_all_in_use_is_opened() {
+    let used = [entry(LogType::WarmData, &[3]); 20];
+    let table = SegmentTable::new(20, &[(SegmentNo(7), used[0])]).unwrap();
+    table.load(SegmentNo(0), &used).unwrap();
+    assert_eq!((table.segments(), table.valid_blocks(LogType::WarmData)), (20, 20));
+    assert!([0, 7, 19].iter().all(|number| table.valid_map(SegmentNo(*number)).unwrap().contains(3)));
+    assert!(matches!(
+        table.valid_map(SegmentNo(20)),
+        Err(SegmentError::OutsideTable { segment: SegmentNo(20), segments: 20 })
+    ));
+    for again in [used[0], RawSitEntry::ZERO] {
+        assert!(matches!(table.load(SegmentNo(3), &[again]), Err(SegmentError::LoadedTwice { segment: SegmentNo(3) })));
+    }
+    assert_eq!(SegmentTable::new(20, &[]).unwrap().valid_map(SegmentNo(4)).unwrap().count(), 0);
+}
+
+#[test]
 fn an_entry_that_leaves_the_journal_reaches_its_block() {
     // The journal is known from the cold-data log's summary alone.
     let journaled = entry(LogType::WarmData, &[4, 5]);

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use common::{Disk, geometry};
 use f2fs_format::summary::Summary;
-use f2fs_format::{BlockAddr, LogType, Nid};
+use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
 use f2fs_segment::cost::{Card, CostModel, Interior};
-use f2fs_segment::plan::{Planner, Strategy};
+use f2fs_segment::plan::{Gap, Layout, Planner, Strategy};
 use f2fs_segment::{Class, Phase, Run, SegmentManager};
 
 fn blocks(runs: &[Run]) -> Vec<BlockAddr> {
@@ -166,6 +166,118 @@ fn moved_runs_become_holes_with_the_checkpoint_and_not_before() {
     let longest = info.taken_map.runs(false).map(|(_, len)| len).max().unwrap();
     assert!(longest >= 100, "{longest}");
     assert!(manager.mean_hole(LogType::WarmData) > 0.0);
+}
+
+/// The mean of the holes in a segment at or behind a block.
+fn mean_from(manager: &SegmentManager, segment: SegmentNo, from: u32) -> f64 {
+    let taken = manager.segment(segment).unwrap().taken_map;
+    let free: Vec<u32> = (from..512).filter(|at| !taken.contains(*at)).collect();
+    let holes = free.iter().filter(|at| **at == from || taken.contains(**at - 1)).count();
+    free.len() as f64 / holes as f64
+}
+
+#[test]
+fn the_mean_hole_is_that_of_what_comes_next() {
+    let (_disk, manager) = aged();
+    let mean = || manager.mean_hole(LogType::WarmData);
+    // In order, and there is no need for holes: the rest of the segment, of which 100 blocks are written.
+    assert_eq!((manager.log(LogType::WarmData).alloc_type, manager.need_ssr(), mean()), (0, false, 412.0));
+    // Holes come next, those of the segment with the most room.
+    manager.set_pressure(3 * 512, 0);
+    assert!(manager.need_ssr());
+    let dirty = || {
+        let all = (0..16).map(|number| manager.segment(SegmentNo(number)).unwrap());
+        all.filter(|info| info.phase == Phase::Dirty && info.log == LogType::WarmData)
+    };
+    let least = dirty().map(|info| info.taken).min().unwrap();
+    let means: Vec<f64> =
+        dirty().filter(|info| info.taken == least).map(|info| mean_from(&manager, info.segment, 0)).collect();
+    assert!(means.contains(&mean()) && (3.0..=4.0).contains(&mean()), "{} of {means:?}", mean());
+    // Within a segment with holes: what is left of it, which ends in the middle of one here.
+    while manager.log(LogType::WarmData).alloc_type == 0 {
+        take(&manager, LogType::WarmData, 1);
+    }
+    take(&manager, LogType::WarmData, 1);
+    let log = manager.log(LogType::WarmData);
+    assert_eq!(mean(), mean_from(&manager, log.segment, log.next_offset.into()));
+
+    // A log that may not fill holes goes on in order, however little is free.
+    let manager = common::empty(&geometry(16, 1), |config| config);
+    take(&manager, LogType::WarmData, 100);
+    manager.set_pressure(10 * 512, 0);
+    assert!(manager.need_ssr());
+    assert_eq!(manager.mean_hole(LogType::WarmData), 412.0);
+    // And one that finds none.
+    let manager = Disk::new(geometry(16, 1)).open(|config| config);
+    manager.set_pressure(10 * 512, 0);
+    assert_eq!(manager.mean_hole(LogType::WarmData), 512.0);
+}
+
+/// The runs between the holes that a request would take, and no others.
+#[test]
+fn those_runs_are_moved_that_lie_in_the_way() {
+    let moving = planner(Strategy::PartialAlways);
+    // Holes of four and runs of two: a request of eleven takes 4 + 2 + 4, and the first block of the next run.
+    for (request, runs) in [(5, 1), (10, 1), (11, 2), (16, 2), (17, 3)] {
+        let (_disk, manager) = aged();
+        let (segment, moves) = manager.preclean(LogType::WarmData, &moving, request).unwrap();
+        let info = manager.segment(segment).unwrap();
+        let first = info.taken_map.next(0, false).unwrap();
+        let in_the_way = info.taken_map.runs(true).filter(|(start, _)| *start > first);
+        let expected: Vec<Run> = in_the_way
+            .take(runs)
+            .map(|(start, len)| Run { addr: manager.geometry().block_at(segment, start), len })
+            .collect();
+        assert_eq!(moves, expected, "{request}");
+    }
+    // A block of a run that is free already needs no moving.
+    let (_disk, manager) = aged();
+    let (segment, moves) = manager.preclean(LogType::WarmData, &moving, 11).unwrap();
+    manager.release_segment(segment).unwrap();
+    assert!(!manager.segment(segment).unwrap().victim);
+    manager.invalidate(moves[0].addr, 3).unwrap();
+    let later: Vec<BlockAddr> = moves[1..].iter().flat_map(|run| blocks(&[*run])).collect();
+    // Marked ones are not asked again, so in the end it is this one's turn.
+    let again =
+        (0..16).find_map(|_| manager.preclean(LogType::WarmData, &moving, 11).filter(|(other, _)| *other == segment));
+    let (_, again) = again.unwrap();
+    assert_eq!(again[0], Run { addr: moves[0].addr.offset(1), len: 1 });
+    assert_eq!(blocks(&again[1..]), later);
+}
+
+#[test]
+fn what_is_not_worth_it_or_cannot_be_paid_is_not_marked() {
+    let (_disk, manager) = aged();
+    let marked = || (0..16).any(|number| manager.segment(SegmentNo(number)).unwrap().victim);
+    assert_eq!(manager.preclean(LogType::WarmData, &planner(Strategy::SsrOnly), 100), None);
+    assert_eq!(manager.preclean(LogType::WarmData, &planner(Strategy::PartialAlways).at_most(0.0), 100), None);
+    assert_eq!(manager.preclean(LogType::HotData, &planner(Strategy::PartialAlways), 100), None, "it has no holes");
+    assert!(!marked());
+    // Four blocks are paid for: two runs.
+    let bound = planner(Strategy::PartialAlways).at_most(1.0);
+    let mut whole = Layout::new();
+    whole.push(Gap::Break, 512);
+    assert!(bound.plan_paid(&whole, 4).is_empty());
+    let (segment, moves) = manager.preclean(LogType::WarmData, &bound, 100).unwrap();
+    assert_eq!(moves.iter().map(|run| run.len).collect::<Vec<u32>>(), [2, 2]);
+    assert!(manager.segment(segment).unwrap().victim);
+    assert_eq!(manager.preclean(LogType::WarmData, &bound, 100), None, "nothing is left in the account");
+}
+
+/// A segment that is released is there for the next one who looks, also when somebody has looked meanwhile.
+#[test]
+fn a_released_segment_can_be_marked_again() {
+    let (_disk, manager) = aged();
+    let moving = planner(Strategy::PartialAlways);
+    let mut marked = BTreeSet::new();
+    while let Some((segment, _)) = manager.preclean(LogType::WarmData, &moving, 100) {
+        assert!(marked.insert(segment));
+    }
+    assert!(marked.len() > 4, "{marked:?}");
+    for segment in marked {
+        manager.release_segment(segment).unwrap();
+        assert_eq!(manager.preclean(LogType::WarmData, &moving, 100).map(|(again, _)| again), Some(segment));
+    }
 }
 
 /// `cargo test -p f2fs-segment --features mutants --test selective` runs this.

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Disk, geometry};
+use common::{Disk, geometry, open, used};
 use f2fs_format::summary::Summary;
 use f2fs_format::{LogType, Nid, SegmentNo};
 use f2fs_segment::{AgeThreshold, Phase, Run, SegmentManager, VictimPolicy};
@@ -51,6 +51,64 @@ fn a_segment_that_was_free_when_its_section_was_chosen_loses_its_mark() {
     }
     assert_ne!(info(second).phase, Phase::Free);
     assert!(!info(second).victim, "its mark is left");
+}
+
+#[test]
+fn a_victim_is_found_among_many_segments() {
+    let in_use = [
+        (7, used(LogType::WarmData, 0..300)),
+        (300, used(LogType::ColdData, 0..512)),
+        (599, used(LogType::HotData, 0..200)),
+    ];
+    let manager = open(600, 1, &in_use, |config| config);
+    let victim = manager.choose_victim(VictimPolicy::Greedy, 5).unwrap();
+    assert_eq!((victim.section, victim.first, victim.segments, victim.valid), (599, SegmentNo(599), 1, 200));
+    // As blocks are freed, others become the best.
+    manager.release_victim(&victim).unwrap();
+    manager.invalidate_run(Run { addr: manager.geometry().block_at(SegmentNo(300), 0), len: 400 }, 6).unwrap();
+    let order: Vec<u32> =
+        std::iter::from_fn(|| manager.choose_victim(VictimPolicy::Greedy, 5)).map(|victim| victim.section).collect();
+    assert_eq!(order, [300, 599, 7]);
+    assert!([7, 300, 599].iter().all(|number| manager.segment(SegmentNo(*number)).unwrap().victim));
+}
+
+/// All segments of a section are marked, and released again.
+#[test]
+fn a_victim_is_a_whole_section() {
+    let in_use = [
+        (12, used(LogType::WarmData, 0..300)),
+        (14, used(LogType::WarmData, 0..512)),
+        (15, used(LogType::WarmData, 0..1)),
+    ];
+    let manager = open(20, 2, &in_use, |config| config);
+    let victim = manager.choose_victim(VictimPolicy::Greedy, 5).unwrap();
+    assert_eq!((victim.section, victim.first, victim.segments, victim.valid), (6, SegmentNo(12), 2, 300));
+    assert_eq!(victim.segments().collect::<Vec<_>>(), [SegmentNo(12), SegmentNo(13)]);
+    let marked = || (0..20).filter(|number| manager.segment(SegmentNo(*number)).unwrap().victim).collect::<Vec<u32>>();
+    assert_eq!(marked(), [12, 13]);
+    let second = manager.choose_victim(VictimPolicy::Greedy, 5).unwrap();
+    assert_eq!((second.section, second.valid, marked()), (7, 513, vec![12, 13, 14, 15]));
+    assert_eq!(manager.choose_victim(VictimPolicy::Greedy, 5), None);
+    manager.release_victim(&victim).unwrap();
+    assert_eq!(marked(), [14, 15]);
+    assert_eq!(manager.choose_victim(VictimPolicy::CostBenefit, 5).unwrap().section, 6);
+}
+
+/// The age of a section is the mean of its blocks, not of its segments.
+#[test]
+fn ages_count_by_blocks() {
+    let aged = |valid: u32, mtime: u64| {
+        let mut entry = used(LogType::WarmData, 0..valid);
+        entry.mtime.set(mtime);
+        entry
+    };
+    // As full as each other. In the first, few blocks are very old.
+    let in_use = [(12, aged(20, 10)), (13, aged(480, 9000)), (14, aged(250, 5000)), (15, aged(250, 5000))];
+    let manager = open(20, 2, &in_use, |config| config);
+    let victim = manager.choose_victim(VictimPolicy::CostBenefit, 10_000).unwrap();
+    assert_eq!((victim.section, victim.mtime), (7, 5000));
+    let victim = manager.choose_victim(VictimPolicy::CostBenefit, 10_000).unwrap();
+    assert_eq!((victim.section, victim.mtime), (6, (20 * 10 + 480 * 9000) / 500));
 }
 
 /// Of two sections, one nearly empty and new, one nearly full and old, the weight of age decides.

@@ -162,7 +162,7 @@ impl Budget {
             state.pool -= self.batch;
             cache.fetch_add(self.batch, protocol_value!("budget_refill_releases", AcqRel, Relaxed));
         }
-        self.thaw_if_large(&mut state);
+        // Nothing to thaw: what a freeze brings together is less than that, and units only went.
         true
     }
 
@@ -285,6 +285,35 @@ mod tests {
         budget.give(9_000);
         assert!(!budget.state.lock().frozen);
         assert_eq!(budget.available_exact(), 9_002);
+    }
+
+    #[test]
+    fn caches_serve_where_units_suffice_for_them() {
+        let slots = PerCore::new(|_| ()).slots() as u64;
+        let frozen = |units, batch| Budget::with_batch(units, batch).state.lock().frozen;
+        assert!(frozen(16 * slots - 1, 4) && !frozen(16 * slots, 4));
+        assert!(frozen(1000, 0), "there are no caches");
+        // What they hold at most is a small part, however many units there are.
+        for units in [0, 15, 16 * slots, 1000 * slots, 1 << 20, 1 << 40] {
+            let budget = Budget::new(units);
+            assert!(3 * budget.batch * slots <= units / 5, "{} of {units} at once", budget.batch);
+            assert_eq!(budget.batch > 0, units >= 16 * slots, "{units}");
+            assert!(budget.batch == 0 || !budget.state.lock().frozen);
+        }
+        let budget = Budget::with_batch(1000, 0);
+        budget.give(1);
+        assert!(budget.state.lock().frozen);
+    }
+
+    #[test]
+    fn it_freezes_only_where_the_pool_has_too_few_units() {
+        let budget = Budget::with_batch(10_000, 4);
+        assert!(!budget.try_take(20_000));
+        assert!(!budget.state.lock().frozen, "it has enough for all others");
+        assert!(budget.try_take(10_000));
+        assert!(!budget.state.lock().frozen, "the pool had them all");
+        assert!(!budget.try_take(1));
+        assert!(budget.state.lock().frozen);
     }
 
     #[test]

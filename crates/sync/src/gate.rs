@@ -309,3 +309,51 @@ impl fmt::Debug for ClosedGate<'_> {
         f.debug_struct("ClosedGate").finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_guard_is_counted_until_it_goes() {
+        let gate = Gate::new();
+        let count = || gate.inside.iter().map(|count| count.load(Relaxed)).sum::<usize>();
+        let guards = [gate.enter(), gate.try_enter().expect("it is open")];
+        let again = guards[1].again();
+        assert_eq!(count(), 3);
+        drop(guards);
+        assert_eq!(count(), 1);
+        drop(again);
+        assert_eq!(count(), 0);
+        let closed = gate.close();
+        assert!(gate.try_enter().is_none());
+        assert_eq!(count(), 0, "who turns back is not inside");
+        drop(closed);
+    }
+
+    /// Between its look at the flag and the lock, the gate was opened.
+    #[test]
+    fn who_finds_the_gate_open_after_all_is_inside() {
+        let gate = Gate::new();
+        gate.count(0).fetch_add(1, Relaxed);
+        gate.wait_to_enter(0);
+        assert_eq!(gate.count(0).load(Relaxed), 1);
+        assert_eq!(gate.state.lock().waiting, 0);
+    }
+
+    /// The closer had seen its count.
+    #[test]
+    fn who_turns_back_wakes_the_closer() {
+        let gate = Gate::new();
+        gate.count(0).fetch_add(1, Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(gate.close()));
+            // From then on the closer has the lock until it waits.
+            while !gate.is_closed() {
+                std::thread::yield_now();
+            }
+            gate.wait_to_enter(0);
+        });
+        assert_eq!(gate.count(0).load(Relaxed), 1);
+    }
+}

@@ -221,22 +221,24 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::atomic::{AtomicU64, Ordering};
+    use crate::atomic::{AtomicBool, AtomicU64, Ordering};
 
     #[test]
     fn each_gets_its_own_answer_and_groups_form() {
         const THREADS: u64 = 8;
         const ROUNDS: u64 = 200;
-        let (commit, groups) = (GroupCommit::new(), AtomicU64::new(0));
+        let (commit, groups, busy) = (GroupCommit::new(), AtomicU64::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
             for thread in 0..THREADS {
-                let (commit, groups) = (&commit, &groups);
+                let (commit, groups, busy) = (&commit, &groups, &busy);
                 scope.spawn(move || {
                     for round in 0..ROUNDS {
                         let request = thread * ROUNDS + round;
                         let answer = commit.join(request, |group: Vec<u64>| {
+                            assert!(!group.is_empty() && !busy.swap(true, Ordering::Relaxed), "one group at a time");
                             groups.fetch_add(1, Ordering::Relaxed);
                             thread::sleep(Duration::from_micros(50));
+                            busy.store(false, Ordering::Relaxed);
                             group.iter().map(|request| request * 3).collect()
                         });
                         assert_eq!(answer, Some(request * 3));
@@ -246,6 +248,37 @@ mod tests {
         });
         let groups = groups.into_inner();
         assert!(groups < THREADS * ROUNDS, "{groups} groups of one");
+    }
+
+    fn seat() -> Arc<Seat<u32>> {
+        Arc::new(Seat { news: Mutex::new(News::None), told: Condvar::new() })
+    }
+
+    #[test]
+    fn an_answer_stays() {
+        let seat = seat();
+        seat.tell(News::Answer(Some(5)));
+        // Of a leader that found it first in the queue before another one took the queue.
+        seat.tell(News::Watch(Duration::ZERO));
+        assert!(matches!(seat.wait(), News::Answer(Some(5))));
+    }
+
+    #[test]
+    fn news_that_are_there_are_not_waited_for() {
+        let seat = seat();
+        seat.tell(News::Lead);
+        assert!(matches!(seat.wait_for(Duration::from_secs(3600)), News::Lead));
+        assert!(matches!(seat.wait_for(Duration::ZERO), News::None));
+    }
+
+    #[test]
+    fn when_the_time_is_over_the_first_of_the_queue_leads() {
+        let (commit, first, second) = (GroupCommit::new(), seat(), seat());
+        assert!(!commit.takes_lead(&first), "another one has taken the queue, and it with it");
+        commit.state.lock().queue.extend([((), first.clone()), ((), second.clone())]);
+        assert!(!commit.takes_lead(&second));
+        assert!(commit.takes_lead(&first));
+        assert!(!commit.takes_lead(&first), "it leads already");
     }
 
     #[test]

@@ -21,7 +21,11 @@ const FEW_PROCESSORS: usize = 16;
 /// processors: in proportion more on larger ones, so that two processors seldom meet in one. A power of two.
 #[must_use]
 pub fn stripes_here(few: usize) -> usize {
-    few * (processors() / FEW_PROCESSORS).max(1).next_power_of_two()
+    stripes_for(few, processors())
+}
+
+fn stripes_for(few: usize, processors: usize) -> usize {
+    few * (processors / FEW_PROCESSORS).max(1).next_power_of_two()
 }
 
 /// The stripe of a number, of so many: numbers that follow each other fall into different ones, and so do those that are
@@ -155,6 +159,42 @@ mod imp {
         static AVAILABLE: OnceLock<usize> = OnceLock::new();
         *AVAILABLE.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
     }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use crate::PerCore;
+
+        /// A number that no processor of a machine has.
+        const ELSEWHERE: usize = 1_000_001;
+
+        #[test]
+        fn a_thread_asks_where_it_runs_once_in_so_many_uses() {
+            PROCESSOR.set((ELSEWHERE, 2));
+            assert_eq!((current(), current()), (ELSEWHERE, ELSEWHERE));
+            assert_ne!(current(), ELSEWHERE, "it asked");
+            let (_, trusted) = PROCESSOR.get();
+            PROCESSOR.set((ELSEWHERE, trusted));
+            let uses = (0..).take_while(|_| current() == ELSEWHERE).count();
+            assert_eq!(uses as u32 + 1, TRUSTED_USES);
+        }
+
+        #[test]
+        fn more_processors_than_slots_share_them() {
+            for slots in [1, 2, 4, 128] {
+                let per_core = PerCore::with_slots(slots, |index| index);
+                for processor in [0, 1, 2, 3, 4, 127, 128, 255, ELSEWHERE] {
+                    PROCESSOR.set((processor, 2));
+                    assert_eq!((per_core.slot_index(), *per_core.slot()), (processor % slots, processor % slots));
+                }
+            }
+        }
+
+        #[test]
+        fn the_processors_are_those_of_this_process() {
+            assert_eq!(crate::processors(), std::thread::available_parallelism().map_or(1, usize::from));
+        }
+    }
 }
 
 #[cfg(any(f2fs_counting, f2fs_manycore))]
@@ -183,6 +223,14 @@ mod tests {
         }
         let slots = PerCore::<AtomicUsize>::default().slots();
         assert!(slots.is_power_of_two() && slots >= imp::available().min(MOST_SLOTS));
+    }
+
+    #[test]
+    fn large_machines_have_more_stripes() {
+        for (processors, stripes) in [(1, 64), (16, 64), (31, 64), (32, 128), (48, 256), (64, 256), (128, 512)] {
+            assert_eq!(stripes_for(64, processors), stripes, "{processors} processors");
+        }
+        assert_eq!(stripes_here(64), stripes_for(64, processors()));
     }
 
     #[test]

@@ -54,3 +54,67 @@ pub fn share_out<E: Send>(pieces: u32, threads: usize, work: impl Fn(u32) -> Res
         })
     })
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::{Condvar, Mutex};
+    use std::time::Duration;
+
+    #[test]
+    fn each_piece_is_done_once() {
+        for threads in [0, 1, 2, 3, 100] {
+            for pieces in [0, 1, 2, 3, 500] {
+                let done: Vec<AtomicU32> = (0..pieces).map(|_| AtomicU32::new(0)).collect();
+                let result: Result<(), ()> = share_out(pieces, threads, |piece| {
+                    done[piece as usize].fetch_add(1, Ordering::Relaxed);
+                    Ok(())
+                });
+                assert_eq!(result, Ok(()));
+                let once = done.iter().all(|times| times.load(Ordering::Relaxed) == 1);
+                assert!(once, "{pieces} pieces on {threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_is_told_whoever_meets_it() {
+        for threads in [1, 2, 3] {
+            for bad in [0, 49, 99] {
+                let result = share_out(100, threads, |piece| if piece == bad { Err(piece) } else { Ok(()) });
+                assert_eq!(result, Err(bad), "{threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_begun_behind_an_error() {
+        // More than could be done in the time of a test.
+        const PIECES: u32 = 1 << 31;
+        let begun = AtomicU32::new(0);
+        let result = share_out(PIECES, 2, |piece| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if piece == 100 { Err(()) } else { Ok(()) }
+        });
+        assert_eq!(result, Err(()));
+        assert!(begun.into_inner() < PIECES);
+    }
+
+    #[test]
+    fn threads_work_side_by_side() {
+        let (begun, changed) = (Mutex::new(0), Condvar::new());
+        let met: Result<(), u32> = share_out(2, 2, |piece| {
+            let mut begun = begun.lock();
+            *begun += 1;
+            changed.notify_all();
+            // Either waits until the other one has begun.
+            while *begun < 2 {
+                if changed.wait_for(&mut begun, Duration::from_secs(20)).timed_out() {
+                    return Err(piece);
+                }
+            }
+            Ok(())
+        });
+        assert_eq!(met, Ok(()));
+    }
+}

@@ -127,18 +127,31 @@ mod tests {
 
     #[test]
     fn neighbours_are_spread() {
-        let striped = Striped::new(60, |index| index);
-        assert_eq!(striped.stripes(), 64);
-        let mut used = [0_u32; 64];
-        for key in 0..6400_u32 {
-            used[striped.index(&key)] += 1;
+        fn spread<K: Hash>(what: &str, keys: u32, key: impl Fn(u32) -> K) {
+            let striped = Striped::new(60, |index| index);
+            assert_eq!(striped.stripes(), 64);
+            let mut used = [0_u32; 64];
+            (0..keys).for_each(|number| used[striped.index(&key(number))] += 1);
+            let even = keys / 64;
+            assert!(used.iter().all(|count| (even / 2..=even * 3 / 2).contains(count)), "{what}: {used:?}");
         }
-        assert!(used.iter().all(|count| (50..=150).contains(count)), "{used:?}");
-        let mut used = [0_u32; 64];
-        for key in 0..6400_u32 {
-            used[striped.index(format!("file{key:05}").as_bytes())] += 1;
-        }
-        assert!(used.iter().all(|count| (50..=150).contains(count)), "{used:?}");
+        spread("u8", 256, |key| key as u8);
+        spread("u32", 6400, |key| key);
+        spread("u64", 6400, u64::from);
+        spread("usize", 6400, |key| key as usize);
+        spread("names", 6400, |key| format!("file{key:05}").into_bytes());
+        spread("numbers of an owner", 6400, |key| (7_u32, key));
+        spread("long names of an owner", 6400, |key| (7_u32, format!("file{key:05}.txt")));
+    }
+
+    #[test]
+    fn stripes_are_had_by_index() {
+        let striped = Striped::new(3, |index| index);
+        assert_eq!(
+            (0..5).map(|index| striped.get(index).copied()).collect::<Vec<_>>(),
+            [Some(0), Some(1), Some(2), Some(3), None]
+        );
+        assert_eq!(*striped.stripe(&5_u32), striped.index(&5_u32));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use f2fs_sync::Gate;
 #[test]
 fn whoever_closes_is_alone() {
     let gate = Gate::new();
-    let (inside, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (inside, stop, alone) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -27,9 +27,11 @@ fn whoever_closes_is_alone() {
                 scope.spawn(|| {
                     for _ in 0..500 {
                         let closed = gate.close();
+                        assert!(!alone.swap(true, Ordering::Relaxed), "another one has closed it");
                         assert_eq!(inside.load(Ordering::Relaxed), 0);
                         thread::yield_now();
                         assert_eq!(inside.load(Ordering::Relaxed), 0);
+                        alone.store(false, Ordering::Relaxed);
                         drop(closed);
                     }
                 })
@@ -39,6 +41,23 @@ fn whoever_closes_is_alone() {
         stop.store(true, Ordering::Relaxed);
         assert!(results.iter().all(Result::is_ok));
     });
+}
+
+#[test]
+fn closers_take_turns_without_entrants() {
+    let gate = Gate::new();
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..300 {
+                    let closed = gate.close();
+                    thread::yield_now();
+                    drop(closed);
+                }
+            });
+        }
+    });
+    assert!(gate.try_enter().is_some());
 }
 
 #[test]

@@ -171,4 +171,13 @@ mod tests {
             assert!(wrong.parse::<Allocation>().is_err(), "{wrong}");
         }
     }
+
+    #[test]
+    fn another_model_and_a_bound_change_nothing_else() {
+        let slow = CostModel::from_points("slow", &[(1, 1.0), (512, 2.0)]).unwrap();
+        let allocation = Allocation::selective_optimal(CostModel::nvme()).at_most(0.5).on(slow);
+        assert_eq!((allocation.name(), allocation.bound()), ("selective-optimal", Some(0.5)));
+        assert_eq!(allocation.planner(5.0).unwrap().model().name(), "slow");
+        assert_eq!(Allocation::ssr().bound(), None);
+    }
 }

@@ -69,7 +69,11 @@ impl Balance<'_> {
     /// The work that should be done before the next operation. Cheap; ask it before each one, with nothing locked.
     #[must_use]
     pub fn need(self) -> Need {
-        match self.needs_with(self.0.pressure.has_many_nodes(&self.0.store)) {
+        self.need_if(self.0.pressure.has_many_nodes(&self.0.store))
+    }
+
+    fn need_if(self, many_nodes: bool) -> Need {
+        match self.needs_with(many_nodes) {
             // One is being written. Blocks that become dirty meanwhile are left to the next one, as long as there is
             // room and memory for them.
             Need::Checkpoint if self.0.epochs.is_taken() && self.may_go_on() => Need::Nothing,
@@ -215,3 +219,6 @@ impl Balance<'_> {
         self.0.pressure.count_dentries((blocks as i64).wrapping_neg(), &self.0.store, &self.0.segments);
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -252,4 +252,67 @@ mod tests {
             }
         }
     }
+
+    /// Of a request with several buffers each goes on where the one before ended.
+    #[test]
+    fn a_request_of_several_buffers_is_written_as_a_whole() {
+        let (memory, device) = device();
+        let mut batch = WriteBatch::new(&device);
+        assert_eq!(batch.first(), None);
+        let buf = |first: u32, len: u32| {
+            let mut buf = AlignedBuf::new(0);
+            (first..first + len).for_each(|addr| buf.push(&block(addr)));
+            buf
+        };
+        batch.push_request(Request::vectored(Op::Write, 40, vec![buf(40, 3), buf(43, 1), buf(44, 2)])).unwrap();
+        assert_eq!(batch.first(), None, "none was pushed by itself");
+        batch.push(BlockAddr(90), &block(90)).unwrap();
+        batch.push(BlockAddr(80), &block(80)).unwrap();
+        assert_eq!(batch.first(), Some(BlockAddr(90)));
+        batch.write_out().unwrap();
+        batch.push(BlockAddr(81), &block(81)).unwrap();
+        assert_eq!(batch.first(), Some(BlockAddr(90)));
+        assert_eq!(batch.finish().unwrap(), (4, 9));
+        for addr in (40..46).chain([80, 81, 90]) {
+            assert!(*memory.read(addr.into(), 1).unwrap().block(0) == block(addr), "{addr}");
+        }
+        assert_eq!(device.stat().writes.requests, 4);
+    }
+
+    /// What waits in front of a flush is durable before what is pushed behind it.
+    #[test]
+    fn a_batch_that_follows_flushes_has_one_for_each_write() {
+        let memory = PlainArc::new(MemoryDevice::new(100));
+        let device = FaultDevice::new(memory);
+        let mut batch = WriteBatch::new(&device);
+        batch.follow_flushes();
+        batch.write_out().unwrap();
+        assert_eq!(device.operations(), 0, "there is nothing to write");
+        batch.push(BlockAddr(7), &block(7)).unwrap();
+        batch.write_out().unwrap();
+        assert_eq!(device.operations(), 2);
+        device.arm(FaultRule::on([f2fs_device::Operation::Flush]));
+        batch.push(BlockAddr(8), &block(8)).unwrap();
+        assert!(batch.finish().is_err());
+    }
+
+    /// A run is a segment at most, and so is a request that is written.
+    #[test]
+    fn requests_are_no_longer_than_a_segment() {
+        for (blocks, requests) in [(1, 1), (512, 1), (513, 2), (1024, 2), (1025, 3)] {
+            let (_, device) = device();
+            let mut batch = WriteBatch::new(&device);
+            (0..blocks).for_each(|addr| batch.push(BlockAddr(addr), &block(addr)).unwrap());
+            assert_eq!(batch.finish().unwrap(), (requests, blocks.into()));
+            let addrs: Vec<BlockAddr> = (0..blocks).map(BlockAddr).collect();
+            assert_eq!(runs(&addrs).count() as u64, requests);
+        }
+        // Segments of a main area that begins at block 100.
+        for (first, requests) in [(500, 1), (600, 2), (612, 1)] {
+            let (_, device) = device();
+            let mut batch = WriteBatch::new(&device).within_segments(BlockAddr(100));
+            (first..first + 30).for_each(|addr| batch.push(BlockAddr(addr), &block(addr)).unwrap());
+            assert_eq!(batch.finish().unwrap(), (requests, 30), "{first}");
+        }
+    }
 }

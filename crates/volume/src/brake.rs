@@ -125,4 +125,29 @@ mod tests {
         brake.release();
         assert_eq!(brake.0.load(Relaxed), 0);
     }
+
+    #[test]
+    fn the_moment_grows_and_goes_by_half() {
+        let brake = Brake::default();
+        // In a pass behind the first 750 may change where 1000 are written, and behind many passes 500.
+        let adjusted = |pass, changed| {
+            brake.adjust(pass, 1000, changed);
+            brake.0.load(Relaxed)
+        };
+        assert_eq!((adjusted(1, 750), adjusted(1, 751), adjusted(1, 751), adjusted(1, 375)), (0, 50, 100, 100));
+        assert_eq!((adjusted(1, 374), adjusted(1, 374)), (50, 0));
+        assert_eq!((adjusted(8, 750), adjusted(9, 501), adjusted(9, 500), adjusted(9, 249)), (0, 50, 50, 0));
+        assert_eq!((adjusted(0, 1000), adjusted(0, 1001), adjusted(0, 500), adjusted(0, 499)), (0, 50, 50, 0));
+    }
+
+    #[test]
+    fn an_operation_waits_as_long_as_it_is_told() {
+        let brake = Brake::default();
+        brake.adjust(1, 0, 1);
+        let begun = std::time::Instant::now();
+        brake.wait();
+        assert!(begun.elapsed() >= Duration::from_micros(LEAST));
+        brake.release();
+        brake.wait();
+    }
 }

@@ -227,3 +227,6 @@ impl Checkpoints<'_> {
         self.write_frozen(reason, frozen)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -220,3 +220,6 @@ impl Cleaning<'_> {
         Ok(Emptied::Whole)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

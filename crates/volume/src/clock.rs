@@ -18,3 +18,16 @@ impl Clock {
         self.base.saturating_add(self.opened.elapsed().as_secs())
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_on_where_it_was() {
+        let clock = Clock::new(7000);
+        assert!((7000..7500).contains(&clock.now()));
+        assert_eq!(Clock::new(u64::MAX).now(), u64::MAX);
+    }
+}

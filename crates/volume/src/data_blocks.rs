@@ -76,3 +76,54 @@ impl DataBlocks<'_> {
         Ok(self.0.device.read_into(u64::from(addr.0), buf)?)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    use crate::samples::{plain, segment};
+
+    /// Reserved blocks are in use for syncs as well, which must not promise more than roll-forward has room for. Those
+    /// that are written before a checkpoint are counted when they are written.
+    #[test]
+    fn reserved_blocks_are_taken_from_the_room_of_syncs() {
+        for delayed in [false, true] {
+            let volume = plain(64);
+            volume.checkpoints().write(crate::Reason::Sync).unwrap();
+            let stat = volume.stat();
+            let left = stat.user_blocks - stat.valid_blocks;
+            let op = volume.begin().unwrap();
+            if delayed {
+                volume.data().reserve_delayed(&op, left).unwrap();
+            } else {
+                volume.data().reserve(&op, left).unwrap();
+            }
+            assert_eq!((volume.stat().valid_blocks, volume.data().has_room(1)), (stat.user_blocks, false));
+            assert!(volume.data().has_room(0));
+            let room = &volume.roll_forward.room;
+            assert_eq!(room.log(1, 0, &volume.space, &volume.blocks_written, u64::MAX), delayed);
+            assert!(matches!(volume.data().reserve(&op, 1), Err(VolumeError::NoSpace { .. })));
+            assert!(matches!(volume.data().reserve_delayed(&op, 1), Err(VolumeError::NoSpace { .. })));
+            volume.data().unreserve(&op, left);
+            assert_eq!((volume.stat().valid_blocks, volume.data().has_room(left)), (stat.valid_blocks, true));
+            assert!(!volume.data().has_room(left + 1));
+        }
+    }
+
+    #[test]
+    fn only_blocks_of_the_main_area_are_read() {
+        let volume = plain(64);
+        let node = segment(&volume, 3);
+        let (main, end) = (volume.geometry.main_blkaddr, volume.geometry.main_end());
+        let read = |addr, blocks| volume.data().read(node.nid(), addr, &mut AlignedBuf::new(blocks));
+        assert!(read(main, 1).is_ok() && read(BlockAddr(end.0 - 2), 2).is_ok() && read(main, 0).is_ok());
+        for (addr, blocks) in [(BlockAddr(main.0 - 1), 1), (BlockAddr(end.0 - 1), 2), (end, 1), (BlockAddr::NEW, 1)] {
+            assert!(matches!(read(addr, blocks), Err(VolumeError::Corrupt(_))), "{addr}");
+        }
+        let first = crate::samples::address(&volume, &node, 0);
+        assert!(
+            volume.data().is_in_use(first.offset(2)).unwrap() && !volume.data().is_in_use(first.offset(3)).unwrap()
+        );
+    }
+}

@@ -224,3 +224,6 @@ pub(crate) fn sizes(info: &DeviceInfo) -> Vec<(u64, u64)> {
     };
     info.parts.iter().map(size).collect()
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

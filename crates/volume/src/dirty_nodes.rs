@@ -163,6 +163,8 @@ mod tests {
             assert!(nodes.is_beyond(limit));
             nodes.add(page.clone());
             assert_eq!((nodes.len(), nodes.take().len() as u64, nodes.len()), (limit + 1, limit + 1, 0));
+            // Nobody waits with a look for what there was before.
+            assert!(nodes.0.iter().all(|list| list.look_beyond.load(Relaxed) == 0));
         }
     }
 }

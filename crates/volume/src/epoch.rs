@@ -128,3 +128,29 @@ impl Drop for Writing<'_> {
         self.0.ended.notify_all();
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_freeze_begins_an_epoch_and_a_record_of_names_does_not() {
+        let epochs = Epochs::new();
+        assert!(!epochs.is_taken());
+        let turn = epochs.turn();
+        assert!(epochs.is_taken());
+        for (round, freezes) in [true, false, true, true].into_iter().enumerate() {
+            let before = epochs.current();
+            let writing = if freezes { turn.freeze() } else { turn.hold_syncs() };
+            assert!(epochs.is_writing.load(Ordering::Relaxed));
+            assert_eq!(epochs.current(), before + u64::from(freezes), "{round}");
+            drop(writing);
+            assert!(!epochs.is_writing.load(Ordering::Relaxed));
+            epochs.wait_until_durable();
+        }
+        assert_eq!(epochs.current(), FIRST + 3);
+        drop(turn);
+        assert!(!epochs.is_taken());
+    }
+}

@@ -211,4 +211,40 @@ mod tests {
         assert!(found.superblocks[0].raw.is_some() && found.superblocks[1].raw.is_none());
         assert!(matches!(found.packs[0].problem, Some(Problem::Device(_))));
     }
+
+    #[test]
+    fn a_pack_has_as_many_blocks_as_it_can() {
+        for total in [2, 513] {
+            let device = volume();
+            let mut first = CheckpointBlock::read(&read(&device, 512).unwrap());
+            first.header.cp_pack_total_block_count = total.into();
+            first.seal();
+            device.write_slice(512, first.as_block()).unwrap();
+            let problem = examine(&device).packs[0].problem.as_ref().map(Problem::to_string);
+            let told = problem.as_ref().is_some_and(|problem| problem.contains("cp_pack_total_block_count"));
+            assert!(told, "{total}: {problem:?}");
+        }
+    }
+
+    /// Blocks that both checkpoints agree on, and the superblock does not.
+    #[test]
+    fn a_pack_that_does_not_fit_the_volume_is_told() {
+        let device = volume();
+        let total = examine(&device).packs[0].raw.unwrap().cp_pack_total_block_count.get();
+        for at in [512, 512 + u64::from(total) - 1] {
+            let mut block = CheckpointBlock::read(&read(&device, at).unwrap());
+            block.header.user_block_count = u64::MAX.into();
+            block.seal();
+            device.write_slice(at, block.as_block()).unwrap();
+        }
+        assert!(examine(&device).packs[0].problem.is_some());
+        // Its end is damaged.
+        let device = volume();
+        let at = 512 + u64::from(total) - 1;
+        let mut block = CheckpointBlock::read(&read(&device, at).unwrap());
+        block.header.elapsed_time = (block.header.elapsed_time.get() + 1).into();
+        device.write_slice(at, block.as_block()).unwrap();
+        let problem = examine(&device).packs[0].problem.as_ref().unwrap().to_string();
+        assert!(problem.contains("checksum"), "{problem}");
+    }
 }

@@ -320,3 +320,6 @@ impl Place {
         self.first..self.first + self.len
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

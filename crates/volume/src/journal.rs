@@ -280,3 +280,6 @@ impl AttachedJournal {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -129,4 +129,14 @@ mod tests {
         assert_eq!((kept(39, 1).lanes(8, None), kept(39, 1).ahead(1)), (1, 16));
         assert_eq!((kept(60, 1).lanes(8, None), kept(60, 1).lanes(8, Some(12))), (8, 2));
     }
+
+    /// Nodes that are written ahead have zones of their own, if as many may be open.
+    #[test]
+    fn nodes_stand_aside_where_zones_may_be_open_for_them() {
+        // One for each data log, and two for each log of nodes, beside the twelve that stay free.
+        assert!(kept(21, 1).aside(1, None) && !kept(20, 1).aside(1, None));
+        assert!(kept(24, 1).aside(2, None) && !kept(23, 1).aside(2, None));
+        assert!(kept(40, 1).aside(1, Some(9)) && !kept(40, 1).aside(1, Some(8)));
+        assert_eq!((kept(3, 1).least(), kept(20, 1).least(), kept(21, 1).least()), (20, 20, 21));
+    }
 }

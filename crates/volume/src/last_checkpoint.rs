@@ -61,3 +61,24 @@ impl LastCheckpoint {
         *self.state.lock() = durable;
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    use crate::samples::plain;
+
+    #[test]
+    fn openings_are_told_from_each_other() {
+        let volume = plain(64);
+        let opening = || volume.last_checkpoint.get().checkpoint.opening;
+        volume.last_checkpoint.mark_opening();
+        let first = opening();
+        volume.last_checkpoint.mark_opening();
+        assert!(first != 0 && opening() != 0 && opening() != first);
+        let durable = volume.last_checkpoint.get();
+        volume.last_checkpoint.replace(Durable { pack: 1 - durable.pack, ..durable.clone() }, 99);
+        assert_eq!((volume.last_checkpoint.get().pack, volume.footer_version()), (1 - durable.pack, 99));
+    }
+}

@@ -105,6 +105,8 @@ mod pressure;
 mod recent_nodes;
 mod recovery;
 mod roll_forward;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod samples;
 mod segments;
 mod sit;
 mod slots;

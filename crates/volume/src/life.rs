@@ -88,8 +88,6 @@ impl Volume {
 
         // Logs on zones never write into holes.
         let in_order = Allocation::ssr();
-        let orphan_limit =
-            (u64::from(BLOCKS_PER_SEGMENT) - 2 - 6 - u64::from(geometry.cp_payload)) * orphan::PER_BLOCK as u64;
         let capacity = match &zones {
             Some(zones) => zones.capacity(),
             None if geometry.features.contains(Features::BLKZONED) => zones::capacity_to_show(&*device, &geometry)?,
@@ -118,7 +116,7 @@ impl Volume {
             recent_nodes: RecentNodes::default(),
             space,
             unplaced_blocks,
-            orphans: Orphans::new(orphan_limit, &pack.orphans)?,
+            orphans: Orphans::new(most_orphans(&geometry), &pack.orphans)?,
             moves: crate::moves::Moves::new(),
             unflushed_moves: crate::unflushed_moves::UnflushedMoves::new(),
             roll_forward: RollForward::new(checkpoint, options.fsync),
@@ -195,6 +193,11 @@ fn check_openable(geometry: &Geometry, device: &dyn BlockDevice, options: &Volum
     if device.info().read_only { Err(VolumeError::ReadOnly) } else { Ok(()) }
 }
 
+/// Orphans that a checkpoint pack has room for, beside its two checkpoint blocks, six summaries and the SIT's bitmap.
+fn most_orphans(geometry: &Geometry) -> u64 {
+    (u64::from(BLOCKS_PER_SEGMENT) - 2 - 6 - u64::from(geometry.cp_payload)) * orphan::PER_BLOCK as u64
+}
+
 /// Blocks of data that a processor counts between two tellings to the others: as many as it gets of a segment.
 const DATA_BATCH: u32 = BLOCKS_PER_SEGMENT;
 
@@ -257,3 +260,6 @@ fn open_nat(source: PlainArc<TableSource>, pack: &Pack, options: &VolumeOptions)
     devices::check_nodes(&nat, &*device)?;
     Ok(nat)
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -41,3 +41,17 @@ impl Moves {
         &self.counts[ino.index() % COUNTS]
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_is_counted_for_its_inode() {
+        let moves = Moves::new();
+        assert_eq!((moves.count(Nid(5)), moves.count(Nid(6))), (0, 0));
+        (0..3).for_each(|_| moves.add(Nid(5)));
+        assert_eq!((moves.count(Nid(5)), moves.count(Nid(6))), (3, 0));
+    }
+}

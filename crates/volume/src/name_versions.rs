@@ -51,3 +51,20 @@ impl NameVersions {
         self.durable.fetch_max(version, Ordering::AcqRel);
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_durable_when_it_or_a_later_one_is() {
+        let versions = NameVersions::new();
+        assert!(versions.is_durable(0) && !versions.is_durable(versions.now()));
+        let (first, second) = (versions.end(), versions.end());
+        assert_eq!((first, second, versions.now()), (1, 2, 3));
+        versions.settle(second);
+        versions.settle(first);
+        assert!(versions.is_durable(first) && versions.is_durable(second) && !versions.is_durable(3));
+    }
+}

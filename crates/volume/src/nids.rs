@@ -49,3 +49,27 @@ impl Nids<'_> {
         Ok(held)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    use crate::samples::{inode, plain};
+
+    #[test]
+    fn held_numbers_are_nobodys() {
+        let volume = plain(64);
+        let all = volume.nids().allocatable().unwrap();
+        assert_eq!(all, volume.stat().free_nids);
+        assert_eq!(volume.nids().hold(all).unwrap(), 0);
+        assert_eq!((volume.nids().hold(2).unwrap(), volume.nids().allocatable().unwrap()), (all - 2, 2));
+        (0..2).for_each(|_| drop(inode(&volume)));
+        assert_eq!((volume.nids().hold(0).unwrap(), volume.nids().allocatable().unwrap()), (0, 0));
+        let op = volume.begin().unwrap();
+        assert!(matches!(volume.nodes().create(&op, crate::samples::INODE), Err(VolumeError::NoNids { .. })));
+        drop(op);
+        volume.stop_after_panic();
+        assert!(matches!(volume.nids().hold(0), Err(VolumeError::Stopped { .. })));
+    }
+}

@@ -123,3 +123,41 @@ impl fmt::Debug for NodeWrite<'_> {
         (**self).fmt(f)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    use f2fs_format::LogType;
+
+    use crate::samples::{address, inode, leave_free, plain, segments, write};
+
+    #[test]
+    fn a_node_owns_the_blocks_that_its_slots_name() {
+        let volume = plain(64);
+        let node = inode(&volume);
+        write(&volume, &node, 3..5, LogType::WarmData);
+        let (addr, features) = (address(&volume, &node, 3), volume.features());
+        assert!(node.owns(3, addr, features) && node.owns(4, addr.offset(1), features));
+        assert!(!node.owns(3, addr.offset(1), features) && !node.owns(5, addr, features));
+        // A write is on its way to one of them.
+        node.page.awaits.fetch_add(1, Ordering::AcqRel);
+        assert!(!node.owns(3, addr, features));
+        assert!(!node.is_removed());
+        volume.nodes().remove(&volume.begin().unwrap(), &node).unwrap();
+        assert!(node.is_removed());
+    }
+
+    /// Where sections are few, every eighth node that becomes dirty on a processor is told.
+    #[test]
+    fn dirty_nodes_are_told() {
+        let volume = plain(64);
+        leave_free(&volume, 9);
+        let told = (0..8 * f2fs_sync::processors() + 8).any(|_| {
+            drop(inode(&volume));
+            segments(&volume).dirty_sections() == 1
+        });
+        assert!(told);
+    }
+}

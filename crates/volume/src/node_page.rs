@@ -141,3 +141,40 @@ impl fmt::Debug for NodePage {
         f.debug_struct("NodePage").field("nid", &self.nid).field("ino", &self.ino).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_written_by_syncs_and_checkpoints_that_have_to() {
+        let page = NodePage::new(NodeBlock::new_box());
+        let state = || (page.is_unsynced(), page.is_to_be_written(), page.is_journaled());
+        assert_eq!(state(), (false, false, false));
+        assert_eq!((page.set_dirty(), page.set_dirty()), (CLEAN, DIRTY));
+        assert_eq!(state(), (true, true, false));
+        // Written ahead: only a sync has to write it, until the checkpoint is durable.
+        page.set_ahead();
+        assert_eq!(state(), (true, false, false));
+        page.settle_ahead();
+        assert_eq!(state(), (false, false, false));
+        page.set_ahead();
+        assert_eq!(state(), (false, false, false), "a page that is clean stays so");
+        page.set_dirty();
+        page.settle_ahead();
+        assert_eq!(state(), (true, true, false), "it changed again");
+        page.set_ahead();
+        assert_eq!(page.set_dirty(), AHEAD);
+        page.set_clean();
+        assert_eq!(state(), (false, false, false));
+        // In the journal: the checkpoint has to write it.
+        page.set_dirty();
+        page.set_journaled();
+        assert_eq!(state(), (false, true, true));
+        page.removed.store(true, Ordering::Release);
+        assert_eq!(state(), (false, false, true), "nobody writes what is freed");
+        page.set_dirty();
+        assert!(!page.is_to_be_written());
+    }
+}

@@ -217,3 +217,6 @@ impl Nodes<'_> {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

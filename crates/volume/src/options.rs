@@ -189,3 +189,35 @@ impl VolumeOptions {
 
 /// Threads of an opening, unless asked otherwise, on machines with as many processors.
 const MOST_THREADS: usize = 8;
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    use crate::CostModel;
+
+    #[test]
+    fn each_option_is_what_it_was_set_to() {
+        let four = NonZeroUsize::MIN.saturating_add(3);
+        let options = VolumeOptions::new()
+            .read_only(true)
+            .node_cache(four)
+            .dirty_nodes(5)
+            .nodes_left_to_freeze(6)
+            .recovery(false)
+            .newest_only(true)
+            .fsync(FsyncMode::Strict)
+            .discard(false)
+            .write_behind(7)
+            .allocation(Allocation::partial(CostModel::nvme()))
+            .lanes(8)
+            .threads(9);
+        assert!(options.read_only && !options.recovery && options.newest_only && !options.discard);
+        assert_eq!((options.node_cache, options.dirty_nodes, options.nodes_left_to_freeze), (four, 5, 6));
+        assert_eq!((options.fsync, options.write_behind), (FsyncMode::Strict, 7));
+        assert_eq!((options.allocation.name(), options.lanes, options.threads), ("partial", 8, 9));
+        let plain = VolumeOptions::new();
+        assert!(!plain.read_only && plain.recovery && !plain.newest_only && plain.discard && plain.write_behind == 0);
+    }
+}

@@ -121,4 +121,15 @@ mod tests {
         orphans.room().unwrap().fill(Nid(6));
         assert!(orphans.room().is_ok());
     }
+
+    #[test]
+    fn orphans_of_all_shards_are_found() {
+        let orphans = Orphans::new(100, &[]).unwrap();
+        let inos = [70, 3, 64, 65, 66, 4000, 5];
+        for ino in inos {
+            orphans.room().unwrap().fill(Nid(ino));
+        }
+        assert_eq!(orphans.list(), [3, 5, 64, 65, 66, 70, 4000].map(Nid));
+        assert!(inos.iter().all(|ino| orphans.has(Nid(*ino))) && !orphans.has(Nid(4)) && !orphans.has(Nid(35)));
+    }
 }

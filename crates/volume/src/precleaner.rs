@@ -89,3 +89,26 @@ impl Precleaner {
         core::mem::take(&mut *self.cleared.lock())
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    use f2fs_segment::cost::CostModel;
+
+    #[test]
+    fn long_requests_weigh_more() {
+        let precleaner = Precleaner::new(&Allocation::partial(CostModel::nvme()));
+        assert_eq!(precleaner.mean_request(), 512);
+        precleaner.note_request(256, || false);
+        assert_eq!(precleaner.mean_request(), 496);
+        (0..1000).for_each(|_| precleaner.note_request(256, || false));
+        assert!((256..=272).contains(&precleaner.mean_request()));
+        precleaner.note_request(u64::MAX, || false);
+        assert_eq!(precleaner.mean_request(), 512, "a segment at most");
+        let skipping = Precleaner::new(&Allocation::ssr());
+        skipping.note_request(256, || unreachable!("nobody asks"));
+        assert!(skipping.planner().is_none() && precleaner.planner().is_some());
+    }
+}

@@ -225,4 +225,115 @@ mod tests {
         (0..70_000).for_each(|_| pressure.emptied_one_of_nodes(70_001));
         assert_eq!((pressure.emptied_of_nodes(70_001), pressure.emptied_of_nodes(70_002)), (0xffff, 0));
     }
+
+    use crate::samples::{inode, leave_free, made, plain, segments};
+    use crate::{Reason, Volume, VolumeOptions};
+
+    /// A volume on which more than four dirty nodes need a checkpoint, which writes more than three of them ahead, and so
+    /// many of them.
+    fn with_dirty_nodes(count: u32) -> Volume {
+        let device = f2fs_sync::PlainArc::new(f2fs_device::MemoryDevice::new(64 << 8));
+        drop(made(device.clone(), &crate::format::FormatOptions::default()));
+        let options = VolumeOptions::new().dirty_nodes(4).nodes_left_to_freeze(3).lanes(1);
+        let volume = Volume::open(device, &options).expect("it was made just now");
+        (0..count).for_each(|_| drop(inode(&volume)));
+        volume
+    }
+
+    #[test]
+    fn more_than_is_left_to_the_freeze_is_written_ahead() {
+        for (nodes, dentries, expected) in [(3, 0, false), (4, 0, true), (0, 1, true), (0, 0, false)] {
+            let volume = with_dirty_nodes(nodes);
+            volume.balance().add_dirty_dentries(dentries);
+            assert_eq!(volume.pressure.is_worth_writing_ahead(&volume.store), expected, "{nodes}, {dentries}");
+        }
+        // Nodes that were taken stay in memory until their checkpoint is durable: twice as many as need one.
+        for (nodes, expected) in [(8, true), (9, false)] {
+            let volume = with_dirty_nodes(nodes);
+            drop(volume.store.take_for_ahead());
+            assert_eq!(volume.pressure.is_worth_writing_ahead(&volume.store), expected, "{nodes}");
+            // Eight more may be dirty beside none of them, and so on.
+            assert_eq!(volume.pressure.may_go_on(&volume.store), expected, "{nodes}");
+        }
+    }
+
+    #[test]
+    fn nodes_are_many_beyond_the_limit() {
+        for (nodes, many, may_go_on) in [(4, false, true), (5, true, true), (8, true, true), (9, true, false)] {
+            let volume = with_dirty_nodes(nodes);
+            assert_eq!(volume.pressure.has_many_nodes_in_all(&volume.store), many, "{nodes}");
+            assert_eq!(volume.pressure.may_go_on(&volume.store), may_go_on, "{nodes}");
+        }
+        assert_eq!(Pressure::new(4, 3).dirty_limit(), 4);
+        // A processor that has some of them sees it sooner or later.
+        let volume = with_dirty_nodes(4);
+        assert!(!volume.pressure.has_many_nodes(&volume.store));
+        let sees_it = (0..10_000).any(|_| {
+            drop(inode(&volume));
+            volume.pressure.has_many_nodes(&volume.store)
+        });
+        assert!(sees_it);
+    }
+
+    #[test]
+    fn a_cleaning_that_fell_short_waits_for_what_it_could_gain() {
+        let volume = plain(64);
+        let (pressure, all) = (Pressure::new(100, 10), segments(&volume));
+        assert!(pressure.cleaning_may_help(u64::MAX, &volume.space, all), "none fell short");
+        assert!(!pressure.holes_may_be_new(127) && pressure.holes_may_be_new(128));
+        volume.space.take_blocks(10).expect("it is empty");
+        pressure.cleaning_fell_short(1000, &volume.space, all);
+        assert!(!pressure.holes_may_be_new(1127) && pressure.holes_may_be_new(1128));
+        assert!(
+            pressure.cleaning_may_help(0, &volume.space, all) && !pressure.cleaning_may_help(1, &volume.space, all)
+        );
+        volume.space.give_blocks(3);
+        assert!(
+            pressure.cleaning_may_help(3, &volume.space, all) && !pressure.cleaning_may_help(4, &volume.space, all)
+        );
+        // A free segment that is taken is gone from the free ones, and its blocks are in use, or holes.
+        leave_free(&volume, all.free_sections() - 1);
+        assert!(pressure.cleaning_may_help(515, &volume.space, all));
+        assert!(!pressure.cleaning_may_help(516, &volume.space, all));
+    }
+
+    #[test]
+    fn a_section_is_looked_for_once_the_number_of_free_ones_changed() {
+        let pressure = Pressure::new(100, 10);
+        assert!(pressure.step_may_help(0) && pressure.step_may_help(7));
+        pressure.step_gained_nothing(7);
+        assert!(!pressure.step_may_help(7) && pressure.step_may_help(6) && pressure.step_may_help(8));
+    }
+
+    /// The segment manager is told of dirty nodes now and then: seldom, and roughly, while many sections are free.
+    #[test]
+    fn what_is_dirty_is_told() {
+        for (mib, seldom, sections) in [(64, 8, 1), (512, 128, 4)] {
+            let volume = plain(mib);
+            drop(inode(&volume));
+            let told = |counted| {
+                segments(&volume).set_pressure(0, 0);
+                volume.pressure.node_became_dirty(counted, &volume.store, &volume.segments);
+                segments(&volume).dirty_sections()
+            };
+            assert_eq!((told(seldom - 1), told(seldom), told(seldom + 1)), (0, sections, 0), "{mib} MiB");
+            // Who asks for it has it exactly.
+            volume.pressure.tell(&volume.store, &volume.segments);
+            assert_eq!(segments(&volume).dirty_sections(), 1);
+            volume.checkpoints().write(Reason::Sync).expect("there is room");
+            volume.pressure.tell(&volume.store, &volume.segments);
+            assert_eq!(segments(&volume).dirty_sections(), 0);
+        }
+        // Directory blocks where there is little room: each of them.
+        let volume = plain(64);
+        for blocks in 1..4 {
+            volume.pressure.count_dentries(1, &volume.store, &volume.segments);
+            segments(&volume).set_pressure(0, 0);
+            volume.pressure.count_dentries(1, &volume.store, &volume.segments);
+            assert_eq!(segments(&volume).dirty_sections(), 2, "{blocks}");
+            volume.pressure.count_dentries(-1, &volume.store, &volume.segments);
+        }
+        volume.pressure.count_dentries(-3, &volume.store, &volume.segments);
+        assert_eq!(segments(&volume).dirty_sections(), 0);
+    }
 }

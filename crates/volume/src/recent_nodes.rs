@@ -60,3 +60,51 @@ impl RecentNodes {
         drop(before);
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    use f2fs_format::node::NodeBlock;
+
+    fn page(nid: u32, ino: u32) -> Arc<NodePage> {
+        let mut block = NodeBlock::new_box();
+        block.footer.nid = nid.into();
+        block.footer.ino = ino.into();
+        Arc::new(NodePage::new(block))
+    }
+
+    /// What the processor finds right behind a note, even if the thread moves to another one now and then.
+    fn found(recent: &RecentNodes, note: impl Fn(&RecentNodes), ino: u32, block: u64) -> Option<usize> {
+        (0..100).find_map(|_| {
+            note(recent);
+            recent.find(Nid(ino), block).map(|(_, index)| index)
+        })
+    }
+
+    #[test]
+    fn a_node_has_the_slots_around_the_one_that_was_used() {
+        let (recent, node) = (RecentNodes::default(), page(9, 5));
+        let note = |recent: &RecentNodes| recent.note(Nid(5), 3000, &node, 77, 1018);
+        let at = |ino, block| found(&recent, note, ino, block);
+        assert_eq!((at(5, 3000), at(5, 2923), at(5, 2922 + 1018)), (Some(77), Some(0), Some(1017)));
+        assert_eq!((at(5, 2922), at(5, 2923 + 1018), at(6, 3000)), (None, None, None));
+        node.removed.store(true, Ordering::Release);
+        assert_eq!(at(5, 3000), None, "it was freed");
+    }
+
+    #[test]
+    fn inodes_are_not_remembered() {
+        let (recent, inode, first) = (RecentNodes::default(), page(5, 5), page(9, 5));
+        let note = |recent: &RecentNodes| recent.note(Nid(5), 3000, &inode, 77, 1018);
+        assert_eq!(found(&recent, note, 5, 3000), None);
+        // The first direct node, where an inode has as many slots as it can.
+        let note = |recent: &RecentNodes| recent.note(Nid(5), FIRST, &first, 0, 1018);
+        assert_eq!(found(&recent, note, 5, FIRST), Some(0));
+        let note = |recent: &RecentNodes| recent.note(Nid(5), FIRST + 9, &first, 10, 1018);
+        assert_eq!(found(&recent, note, 5, FIRST - 1), None);
+        let note = |recent: &RecentNodes| recent.note(Nid(7), FIRST - 1, &first, 10, 1018);
+        assert_eq!(found(&recent, note, 7, FIRST), None);
+    }
+}

@@ -257,3 +257,6 @@ impl Segments {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

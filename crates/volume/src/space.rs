@@ -126,3 +126,61 @@ impl Space {
         self.inodes.sum().max(0) as u64
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    fn counts(space: &Space) -> (u64, u64, u64) {
+        (space.blocks(), space.nodes(), space.inodes())
+    }
+
+    #[test]
+    fn what_is_in_use_and_what_fits_are_counted() {
+        let space = Space::new(10, 100, 5, 50, 3);
+        assert_eq!((counts(&space), space.block_limit(), space.node_limit()), ((10, 5, 3), 100, 50));
+        assert!(space.has_blocks(90) && !space.has_blocks(91));
+        space.take_blocks(89).unwrap();
+        assert_eq!(counts(&space), (99, 5, 3));
+        assert!(matches!(space.take_blocks(2), Err(VolumeError::NoSpace { wanted: 2, available: 1 })));
+        space.take_node().unwrap();
+        assert_eq!(counts(&space), (100, 6, 3));
+        assert!(matches!(space.take_node(), Err(VolumeError::NoSpace { wanted: 1, available: 0 })));
+        assert!(space.take_blocks(0).is_ok(), "nothing always fits");
+        space.give_blocks(0);
+        space.give_node();
+        space.give_blocks(80);
+        space.add_inode();
+        assert_eq!(counts(&space), (19, 5, 4));
+        space.drop_inode();
+        assert_eq!(counts(&space), (19, 5, 3));
+    }
+
+    #[test]
+    fn a_node_that_has_no_number_takes_no_block() {
+        let space = Space::new(10, 100, 5, 6, 3);
+        space.take_node().unwrap();
+        assert!(matches!(space.take_node(), Err(VolumeError::NoNids { used: 6, limit: 6 })));
+        assert_eq!(counts(&space), (11, 6, 3));
+    }
+
+    #[test]
+    fn what_is_promised_above_the_room_is_kept_back() {
+        let space = Space::new(10, 100, 5, 50, 3).with_room(60);
+        assert_eq!(space.block_limit(), 100, "not before it is said");
+        space.keep_back();
+        assert_eq!((counts(&space), space.block_limit()), ((10, 5, 3), 60));
+        assert!(space.has_blocks(50) && !space.has_blocks(51));
+        space.keep_back();
+        assert_eq!(space.block_limit(), 60);
+        // No more than there is.
+        let space = Space::new(90, 100, 5, 50, 3).with_room(60);
+        space.keep_back();
+        assert_eq!((space.blocks(), space.block_limit(), space.has_blocks(1)), (90, 90, false));
+        // There is room for all.
+        let space = Space::new(10, 100, 5, 50, 3);
+        space.keep_back();
+        assert_eq!((space.blocks(), space.block_limit()), (10, 100));
+    }
+}

@@ -64,3 +64,6 @@ fn kind_of(corruption: &Corruption) -> ErrorKind {
         _ => ErrorKind::CorruptedInode,
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -318,3 +318,6 @@ fn leave_out(block: &mut NodeBlock, features: Features) -> Option<NodeBlock> {
     protocol_never!("sync_inline_xattrs_left_out", spoil(&|raw| raw.inline_xattr_mut(features).fill(0)));
     whole
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -55,3 +55,14 @@ pub(crate) struct SyncRequest {
     /// The write that it brings along.
     pub(crate) flight: Option<Arc<Mutex<Joined>>>,
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::MustCheckpoint::*;
+
+    #[test]
+    fn a_record_of_names_does_where_names_are_the_reason() {
+        assert!([NotRegular, Links, Renamed, NewParent].iter().all(|reason| reason.is_of_names()));
+        assert!(![Changed, Room, Opened, Journal, Names].iter().any(|reason| reason.is_of_names()));
+    }
+}

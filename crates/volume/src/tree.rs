@@ -278,3 +278,6 @@ pub fn present_blocks(
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

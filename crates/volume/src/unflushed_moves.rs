@@ -56,3 +56,44 @@ impl UnflushedMoves {
 pub(crate) fn flush(device: &dyn BlockDevice) -> Result<(), DeviceError> {
     protocol_value!("cleaner_flush_left_out", device.flush(), Ok(()))
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    use f2fs_device::{MemoryDevice, Operation};
+    use f2fs_device_test::{FaultDevice, FaultRule, FlushedDevice};
+    use f2fs_sync::PlainArc;
+    use f2fs_sync::atomic::AtomicU32;
+
+    /// A sync flushes what was moved before it, once, and says if that failed.
+    #[test]
+    fn moved_blocks_are_flushed_before_a_sync_names_them() {
+        let flushes = PlainArc::new(AtomicU32::new(0));
+        let faults = PlainArc::new(FaultDevice::new(PlainArc::new(MemoryDevice::new(10))));
+        let count = flushes.clone();
+        let device = FlushedDevice::new(faults.clone(), move || {
+            count.fetch_add(1, Relaxed);
+        });
+        let moves = UnflushedMoves::new();
+        let sync = || {
+            let before = flushes.load(Relaxed);
+            let order = moves.sync(&device);
+            order.map(|order| {
+                assert!(order.is_some(), "nothing moves meanwhile");
+                flushes.load(Relaxed) - before
+            })
+        };
+        assert_eq!(sync().unwrap(), 0, "nothing was moved");
+        drop(moves.land());
+        assert_eq!((sync().unwrap(), sync().unwrap()), (1, 0));
+        drop(moves.land());
+        drop(moves.land());
+        faults.arm(FaultRule::on([Operation::Flush]));
+        assert!(sync().is_err());
+        assert!(sync().is_err(), "they are no more durable than before");
+        moves.freeze();
+        assert_eq!(sync().unwrap(), 0, "the checkpoint flushes");
+    }
+}

@@ -339,3 +339,6 @@ impl Volume {
         self.clock.now()
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -220,4 +220,22 @@ mod tests {
         }
         assert_eq!(counters.read().written_blocks(), 112 + 11 + 13 + 17 + 19);
     }
+
+    #[test]
+    fn counts_are_added_and_taken_away_one_by_one() {
+        let counters = WriteCounters::new();
+        counters.add(Count::Nodes, 5);
+        counters.add(Count::MoveRequests, 2);
+        counters.user_request(3);
+        let first = counters.read();
+        counters.add(Count::Nodes, 4);
+        counters.user_request(4);
+        counters.user_request(0);
+        let second = counters.read();
+        let since = second.minus(&first);
+        assert_eq!((since.node_blocks, since.move_requests, since.user_requests), (4, 0, 2));
+        assert_eq!(since.request_sizes[..4], [1, 0, 1, 0]);
+        assert_eq!((since.plus(&first), first.minus(&second).node_blocks), (second, 0));
+        assert!((WriteStat::default().amplification() - 1.0).abs() < 1e-9);
+    }
 }

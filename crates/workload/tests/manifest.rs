@@ -1,4 +1,5 @@
 //! The order in which a volume is shown, and what is left out.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use f2fs_device::MemoryDevice;
 use f2fs_files::{FileSystem, Options};

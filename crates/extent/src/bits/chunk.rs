@@ -77,6 +77,12 @@ impl Chunk {
         }
     }
 
+    /// How often a change of several words has begun or ended.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Relaxed)
+    }
+
     pub(super) fn lock(&self) -> Locked<'_> {
         Locked { chunk: self, changing: false, _guard: self.lock.lock() }
     }
@@ -208,6 +214,18 @@ mod tests {
     }
 
     #[test]
+    fn the_version_is_odd_while_several_words_change() {
+        let chunk = Chunk::new();
+        drop(chunk.lock());
+        assert_eq!(chunk.version(), 0, "nothing changed");
+        let mut locked = chunk.lock();
+        locked.begin();
+        assert_eq!(chunk.version(), 1);
+        drop(locked);
+        assert_eq!(chunk.version(), 2);
+    }
+
+    #[test]
     fn runs_are_found_in_both_directions() {
         let chunk = Chunk::new();
         let dirty = Change { set: Bits::DIRTY, clear: Bits::NONE };
@@ -219,6 +237,10 @@ mod tests {
         assert_eq!(locked.forward(4, 100, Bits::NONE), Some(4));
         assert_eq!(locked.backward(0, 40, Bits::DIRTY), Some(5));
         assert_eq!(locked.backward(16, 40, Bits::DIRTY), Some(16));
+        assert_eq!(locked.backward(3, 40, Bits::DIRTY), Some(5));
+        assert_eq!(locked.backward(5, 40, Bits::DIRTY), Some(5));
+        assert_eq!(locked.backward(0, 5, Bits::DIRTY), Some(5), "a run of one block");
+        assert_eq!(locked.backward(3, 40, Bits::NONE), None);
         assert_eq!(locked.backward(0, 41, Bits::DIRTY), None);
         assert_eq!(locked.backward(0, 47, Bits::NONE), Some(41));
         assert_eq!(locked.forward(41, CHUNK_BLOCKS - 1, Bits::NONE), Some(CHUNK_BLOCKS - 1));

@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn chunks_are_found_in_order() {
         let chunks = Chunks::new();
-        let numbers = [0, 2, 3, 6, 7, 100, CHUNKED_BLOCKS / CHUNK_BLOCKS - 1];
+        let numbers = [0, 2, 3, 6, 7, 16, 100, CHUNKED_BLOCKS / CHUNK_BLOCKS - 1];
         assert!(chunks.next(0).is_none() && chunks.previous(1000).is_none());
         for number in numbers {
             assert!(chunks.get(number).is_none());

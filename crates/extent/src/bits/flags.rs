@@ -129,5 +129,8 @@ mod tests {
         assert!(!(Bits::ALL & !Bits::DIRTY).has_any(Bits::DIRTY));
         assert_eq!(Bits::DIRTY.changed(Bits::WRITEBACK, Bits::DIRTY), Bits::WRITEBACK);
         assert_eq!(Bits::DIRTY.changed(Bits::DIRTY, Bits::ALL), Bits::DIRTY);
+        let mut bits = Bits::DIRTY;
+        bits |= Bits::NEW;
+        assert_eq!(bits, Bits::DIRTY | Bits::NEW);
     }
 }

@@ -190,10 +190,8 @@ impl ExtentBits {
         };
         chunks.prepare(number);
         let new = Box::new(Chunk::new());
+        // If another thread installs it first, its own stays, and the map has none of its blocks any more.
         let mut runs = self.runs.lock();
-        if let Some(chunk) = chunks.get(number) {
-            return Some(chunk);
-        }
         let range = blocks_of(number)?;
         for run in runs.within(range).filter(|run| !run.bits.is_empty()) {
             new.fill(Run { range: in_chunk(number, run.range), ..run });
@@ -278,11 +276,7 @@ impl ExtentBits {
         let mut next = Some(range.first());
         std::iter::from_fn(move || {
             let first = next.filter(|&first| first <= range.last())?;
-            let chunk = if first < CHUNKED_BLOCKS {
-                self.chunks.get().and_then(|chunks| chunks.next(first / CHUNK_BLOCKS))
-            } else {
-                None
-            };
+            let chunk = self.chunks.get().and_then(|chunks| chunks.next(first / CHUNK_BLOCKS));
             let (last, place) = match chunk {
                 Some((number, chunk)) if number * CHUNK_BLOCKS <= first => {
                     (number * CHUNK_BLOCKS + (CHUNK_BLOCKS - 1), Place::Chunk(chunk, number))
@@ -349,3 +343,6 @@ struct View<'a> {
     bits: &'a ExtentBits,
     runs: MutexGuard<'a, Runs>,
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

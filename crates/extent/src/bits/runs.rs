@@ -49,7 +49,7 @@ impl Runs {
         std::iter::from_fn(move || {
             let run = self.at(next?);
             let range = run.range.intersection(range)?;
-            next = (run.range.last() < u64::MAX).then(|| run.range.last() + 1).filter(|&first| range.last() < first);
+            next = run.range.last().checked_add(1);
             Some(Run { range, ..run })
         })
     }
@@ -81,9 +81,9 @@ impl Runs {
         }
         let to = self.at(range.last());
         if range.last() < to.range.last() && !to.bits.is_empty() {
-            self.map.insert(to.range.first(), (range.last(), to.bits));
             self.map.insert(range.last() + 1, (to.range.last(), to.bits));
         }
+        // What begins inside goes, the one that was split off last as well.
         let inside: Vec<u64> = self.map.range(range.first()..=range.last()).map(|(&first, _)| first).collect();
         for first in inside {
             self.map.remove(&first);
@@ -141,6 +141,23 @@ mod tests {
         assert_eq!(runs.len(), 2);
         assert_eq!(runs.change(BlockRange::ALL, Bits::NONE, Bits::ALL), u128::from(u64::MAX) - 110);
         assert!(runs.is_empty());
+    }
+
+    #[test]
+    fn a_change_joins_its_neighbour_behind() {
+        let mut runs = Runs::default();
+        for (first, last, bits) in [(10, 19, Bits::NEW), (30, 39, Bits::DIRTY), (20, 29, Bits::DIRTY)] {
+            assert_eq!(runs.change(range(first, last), bits, Bits::NONE), 10);
+        }
+        assert_eq!(runs.len(), 2);
+        for block in [20, 29, 30, 39] {
+            assert_eq!(runs.at(block), Run { range: range(20, 39), bits: Bits::DIRTY });
+        }
+        // Two at once: each of the three runs that it changes becomes that of its neighbour.
+        runs.change(range(25, 50), Bits::NEW, Bits::NONE);
+        runs.change(range(0, 24), Bits::NEW | Bits::DIRTY, Bits::NONE);
+        assert_eq!((runs.len(), runs.at(30).range), (2, range(0, 39)));
+        assert_eq!(runs.at(40), Run { range: range(40, 50), bits: Bits::NEW });
     }
 
     #[test]

@@ -3,7 +3,6 @@
 
 use super::chunk::Locked;
 use super::{Bits, ExtentBits, Run, View, in_chunk};
-use crate::bits::directory::CHUNKED_BLOCKS;
 use crate::geometry::CHUNK_BLOCKS;
 use crate::range::BlockRange;
 
@@ -11,17 +10,15 @@ impl<'a> View<'a> {
     /// The chunk of a block, locked, and its number.
     fn chunk(&self, block: u64) -> Option<(Locked<'a>, u64)> {
         let number = block / CHUNK_BLOCKS;
-        let chunk = if block < CHUNKED_BLOCKS { self.bits.chunks.get()?.get(number)? } else { return None };
-        Some((chunk.lock(), number))
+        Some((self.bits.chunks.get()?.get(number)?.lock(), number))
     }
 
     /// The blocks around `block` that are not in chunks either, if it is not.
     fn gap(&self, block: u64) -> (u64, u64) {
         let Some(chunks) = self.bits.chunks.get() else { return (0, u64::MAX) };
-        let number = block.min(CHUNKED_BLOCKS) / CHUNK_BLOCKS;
+        let number = block / CHUNK_BLOCKS;
         let first = chunks.previous(number).map_or(0, |previous| (previous + 1) * CHUNK_BLOCKS);
-        let next = if block < CHUNKED_BLOCKS { chunks.next(number) } else { None };
-        (first, next.map_or(u64::MAX, |(next, _)| next * CHUNK_BLOCKS - 1))
+        (first, chunks.next(number).map_or(u64::MAX, |(next, _)| next * CHUNK_BLOCKS - 1))
     }
 
     /// The bits of a block.

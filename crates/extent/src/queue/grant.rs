@@ -68,11 +68,9 @@ impl ExtentTable {
                 let request = &queue.requests[at];
                 let waits = request.state == State::Waiting && request.claims.overlap(released);
                 if waits && let Some(place) = self.grantable(&mut queue, at) {
-                    let before = queue.requests.len();
+                    // In its place is its successor, or itself, which waits no longer.
                     let (ticket, cell) = self.grant(&mut queue, at, place);
                     bells.push(ticket, cell);
-                    // A request that left the list has its successor in its place.
-                    at += usize::from(queue.requests.len() == before);
                     protocol_never!("release_wakes_one_only", break);
                 } else {
                     at += 1;

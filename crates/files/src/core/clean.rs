@@ -92,6 +92,9 @@ mod tests {
 
     use crate::{FileSystem, FsError, Options};
 
+    /// Free sections with which no more are emptied beside others.
+    const LEFT: u32 = 14;
+
     /// Segments that were cleared for writes are nobody's until a checkpoint, and the logs' from then on.
     #[test]
     fn a_checkpoint_gives_cleared_segments_to_the_logs() {
@@ -147,6 +150,12 @@ mod tests {
     fn thinned(device: PlainArc<dyn BlockDevice>, options: &FormatOptions) -> FileSystem {
         format(&*device, options).unwrap();
         let fs = FileSystem::open(device, Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
+        thin_data(&fs);
+        fs
+    }
+
+    /// Few blocks of data are left in all segments.
+    fn thin_data(fs: &FileSystem) {
         let (kept, gone) = (fs.create_file("/kept", 0o644).unwrap(), fs.create_file("/gone", 0o644).unwrap());
         let stat = fs.statfs();
         let rounds = (stat.user_blocks - stat.valid_blocks) / 9;
@@ -157,7 +166,6 @@ mod tests {
         drop(gone);
         fs.remove_file("/gone").unwrap();
         fs.checkpoint().unwrap();
-        fs
     }
 
     #[test]
@@ -196,6 +204,139 @@ mod tests {
         assert_eq!(report.checkpoints, 1);
         assert_eq!(report.free_segments, fs.statfs().free_segments);
         assert!(report.free_segments >= goal, "{goal}: {report:?}");
+    }
+
+    /// A checkpoint is written for what it frees, and for nothing else.
+    #[test]
+    fn a_cleaning_with_nothing_to_move_writes_a_checkpoint_only_if_segments_wait_for_it() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        fs.create_file("/large", 0o644).unwrap().write_at(&vec![7; 6 << 20], 0).unwrap();
+        fs.checkpoint().unwrap();
+        for waiting in [false, true] {
+            if waiting {
+                fs.remove_file("/large").unwrap();
+            }
+            let (before, stat) = (fs.write_stat(), fs.statfs());
+            assert!(stat.free_segments >= fs.core.volume.balance().cleaning_goal());
+            assert_eq!(stat.prefree_segments > 0, waiting);
+            let report = fs.clean().unwrap();
+            let written = fs.write_stat().minus(&before);
+            assert_eq!((report.victims, report.checkpoints), (0, u64::from(waiting)));
+            assert_eq!((written.checkpoints, written.cleanings_alone), (u64::from(waiting), 0));
+            assert_eq!(report.free_segments, fs.statfs().free_segments);
+            assert_eq!(fs.statfs().prefree_segments, 0);
+        }
+    }
+
+    /// Runs are moved out of the way, and a checkpoint makes their places usable; where nothing is moved it is not
+    /// written.
+    #[test]
+    fn what_was_cleared_for_writes_is_theirs_after_a_checkpoint() {
+        for allocation in [Allocation::partial(CostModel::sata_ssd()), Allocation::default()] {
+            let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+            format(&*device, &FormatOptions::default()).unwrap();
+            let moves = allocation != Allocation::default();
+            let volume = VolumeOptions::new().allocation(allocation).lanes(1);
+            let fs = FileSystem::open(device, Options::new().volume(volume)).unwrap();
+            let (kept, gone) = (fs.create_file("/kept", 0o644).unwrap(), fs.create_file("/gone", 0o644).unwrap());
+            for round in 0..600 {
+                kept.write_at(&[1; 4096], round * 4096).unwrap();
+                gone.write_at(&[2; 8 * 4096], round * 8 * 4096).unwrap();
+            }
+            drop(gone);
+            fs.remove_file("/gone").unwrap();
+            fs.checkpoint().unwrap();
+            let before = fs.write_stat();
+            fs.core.preclean().unwrap();
+            let written = fs.write_stat().minus(&before);
+            assert_eq!((written.precleaned_blocks > 0, written.checkpoints), (moves, u64::from(moves)));
+        }
+    }
+
+    /// Few nodes are left in many segments.
+    fn thin_nodes(fs: &FileSystem) {
+        let name = |number: u32| format!("/{number}");
+        (0..3000).for_each(|number| drop(fs.create_file(name(number), 0o644).unwrap()));
+        fs.checkpoint().unwrap();
+        (0..3000).filter(|number| number % 30 != 0).for_each(|number| fs.remove_file(name(number)).unwrap());
+        fs.checkpoint().unwrap();
+    }
+
+    /// What is left in a section of nodes moves with the checkpoint: until then the section counts as gained.
+    #[test]
+    fn sections_of_nodes_count_before_they_are_free() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
+        thin_nodes(&fs);
+        let (before, stat) = (fs.write_stat(), fs.statfs());
+        let report =
+            fs.core.clean_beside(VictimPolicy::Greedy, stat.free_segments + stat.prefree_segments + 3).unwrap();
+        let written = fs.write_stat().minus(&before);
+        assert_eq!((report.victims, report.data_blocks), (3, 0), "{report:?}");
+        assert!(report.node_blocks > 0 && report.node_blocks == written.moved_node_blocks, "{report:?}");
+    }
+
+    /// A section that cannot be read is passed over beside others, too.
+    #[test]
+    fn a_step_passes_over_what_cannot_be_read() {
+        let device = PlainArc::new(FaultDevice::new(PlainArc::new(MemoryDevice::new(32 * 1024))));
+        let fs = thinned(device.clone(), &FormatOptions::default());
+        device.arm(FaultRule::on([Operation::Read]).after(1));
+        let step = fs.core.clean_step(VictimPolicy::Greedy).unwrap().unwrap();
+        assert_eq!(device.faults(), 1);
+        assert!(step.segments > 0 && step.data_blocks > 0, "{step:?}");
+        device.disarm();
+        device.arm(FaultRule::on([Operation::Read]).for_good());
+        assert!(fs.core.clean_step(VictimPolicy::Greedy).is_err(), "they are many");
+    }
+
+    /// Nodes that cannot be read keep their data where it is: their section is no victim that was emptied.
+    #[test]
+    fn a_section_that_cannot_be_emptied_counts_for_nothing() {
+        let memory = PlainArc::new(MemoryDevice::new(32 * 1024));
+        let fs = thinned(memory.clone(), &FormatOptions::default());
+        let kept = fs.metadata("/kept").unwrap().ino;
+        fs.close().unwrap();
+        drop(fs);
+        for at in 0..memory.info().blocks {
+            let node = *f2fs_format::node::NodeBlock::read(memory.read(at, 1).unwrap().block(0));
+            if node.ino() == kept {
+                memory.write_slice(at, &[0; 4096]).unwrap();
+            }
+        }
+        let fs = FileSystem::open(memory, Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
+        let before = fs.write_stat();
+        let report = fs.core.clean_beside(VictimPolicy::Greedy, fs.statfs().free_segments + 5).unwrap();
+        let written = fs.write_stat().minus(&before);
+        assert_eq!((report.victims, report.data_blocks), (written.victims, written.moved_data_blocks), "{report:?}");
+        assert!(report.victims < 5, "all could be emptied");
+    }
+
+    /// Where there is no room to clean beside others, it is done alone, and reported as if there had been.
+    #[test]
+    fn a_cleaning_that_has_to_be_alone_is_reported_like_another() {
+        let memory = MemoryDevice::new(128 << 8);
+        let device = PlainArc::new(ZonedDevice::new(memory, ZoneLayout::new(512).with_conventional(8)).unwrap());
+        format(&*device, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
+        let fs = FileSystem::open(device, Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
+        thin_nodes(&fs);
+        thin_data(&fs);
+        let goal = fs.core.volume.balance().cleaning_goal();
+        // In one operation: the next one would clean before it begins.
+        let more = fs.statfs().free_segments - LEFT;
+        fs.create_file("/more", 0o644).unwrap().append(&vec![3; (more as usize) << 21]).unwrap();
+        let before = fs.write_stat();
+        assert!(fs.statfs().free_segments < goal && before.victims == 0, "{goal} {:?}", fs.statfs());
+        let report = fs.clean().unwrap();
+        let written = fs.write_stat().minus(&before);
+        assert_eq!(written.cleanings_alone, 1, "{report:?}");
+        assert!(report.victims > 0 && report.node_blocks > 0, "{report:?}");
+        assert_eq!((report.victims, report.checkpoints), (written.victims, written.checkpoints));
+        assert_eq!((report.data_blocks, report.node_blocks), (written.moved_data_blocks, written.moved_node_blocks));
+        assert_eq!(report.free_segments, fs.statfs().free_segments);
     }
 
     /// Sections that cannot be read are passed over, and are as they were afterwards.

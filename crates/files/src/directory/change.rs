@@ -254,3 +254,6 @@ fn insert(
         Err(FsError::corrupt("slots of a directory entry", slot as u64, 0, view.as_view().slots() as u64))
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -157,3 +157,6 @@ impl Directory {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

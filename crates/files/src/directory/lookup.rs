@@ -224,3 +224,6 @@ impl Directory {
 pub(super) fn found(entry: Entry<'_>) -> Found {
     Found { ino: entry.ino, file_type: FileType::from_number(entry.file_type) }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

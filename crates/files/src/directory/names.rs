@@ -234,4 +234,42 @@ mod tests {
         names.room_in(block, 0);
         assert_eq!([2, 4].map(|slots| names.first_level(slots)), [1, 1]);
     }
+
+    /// A stripe of a directory that was found counts its searches, up to the one whose caller reads the names.
+    #[test]
+    fn names_are_read_once_and_then_known() {
+        let budget = Budget::new(1000);
+        let mut names = Names::default();
+        assert_eq!([(); 5].map(|()| names.is_due(3)), [false, false, true, false, false]);
+        let mut read = Names::default();
+        read.begin();
+        for hash in 0..10 {
+            read.note(hash, Some((7, 5)), &budget);
+        }
+        assert!(names.learn(read));
+        assert_eq!((names.place(9), names.place(10)), (Place::Slot { block: 7, slot: 5 }, Place::Absent));
+        let taken = 1000 - budget.available_exact();
+        assert!((10..20).contains(&taken), "{taken} of the budget");
+        assert!((1..1000).all(|enough| !names.is_due(enough)), "they are known");
+        assert_eq!(1000 - budget.available_exact(), taken);
+        names.forget(&budget);
+        assert_eq!(budget.available_exact(), 1000);
+        // What could not be read.
+        let mut read = Names::default();
+        read.begin();
+        read.forget(&budget);
+        let mut names = Names::default();
+        assert!(!names.learn(read) && names.place(1) == Place::Unlearned);
+        assert!((1..1000).all(|enough| !names.is_due(enough)), "searched for good");
+    }
+
+    #[test]
+    fn the_count_of_searches_ends_below_the_mark_of_those_that_never_learn() {
+        let names = Names { count: AtomicU32::new(FOR_GOOD - 2), ..Names::default() };
+        assert!(names.is_due(u64::from(FOR_GOOD) - 1));
+        for _ in 0..3 {
+            assert!(![0, u64::from(FOR_GOOD), u64::from(FOR_GOOD) + 1].into_iter().any(|enough| names.is_due(enough)));
+        }
+        assert_eq!(names.count.load(Ordering::Relaxed), FOR_GOOD - 1);
+    }
 }

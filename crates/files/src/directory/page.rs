@@ -209,3 +209,6 @@ impl Directory {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

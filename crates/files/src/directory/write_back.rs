@@ -145,3 +145,6 @@ impl Directory {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub(super) mod tests;

@@ -47,10 +47,10 @@ impl Drop for PastCache<'_> {
 }
 
 impl<'a> FileData<'a> {
-    /// The file's part of the page cache, if it goes through it.
+    /// The file's part of the page cache, which is there, if the file goes through it.
     #[inline]
     pub(crate) fn pages_of<'i>(&self, inode: &'i Inode, content: &'i Content) -> Option<&'i FilePages> {
-        if !self.0.pages.is_on() || inode.kind != FileKind::Regular || inode.form.cluster().is_some() {
+        if inode.kind != FileKind::Regular || inode.form.cluster().is_some() {
             return None;
         }
         Some(content.pages_or(|| self.0.pages.new_file()))
@@ -156,30 +156,38 @@ impl<'a> FileData<'a> {
         ahead = (0..ahead).take_while(|at| !cache.table().contains(pages.key(end + at))).count() as u64;
         // With all that is read locked: nobody writes the block with the end meanwhile.
         let size = content.size();
-        let (wanted_end, buf_end) = (end, offset + buf.len() as u64);
+        let buf_end = offset + buf.len() as u64;
         let _gate = self.volume.begin_read();
         content.cache.refresh(self.volume.moves(inode.ino));
-        self.read_runs(inode, content, first, end + ahead - 1, |block, len, data| {
-            let from = (block * BLOCK_BYTES).max(offset);
-            let to = ((block + len) * BLOCK_BYTES).min(buf_end).max(from);
-            if block < wanted_end && to > from {
-                let out = &mut buf[(from - offset) as usize..(to - offset) as usize];
-                match data {
-                    Some(data) => {
-                        let at = (from - block * BLOCK_BYTES) as usize;
-                        out.copy_from_slice(&data.as_bytes()[at..at + out.len()]);
+        loop {
+            let result = self.read_runs(inode, content, first, end + ahead - 1, |block, len, data| {
+                let from = (block * BLOCK_BYTES).max(offset);
+                let to = ((block + len) * BLOCK_BYTES).min(buf_end).max(from);
+                // Of what is read ahead nothing goes there.
+                if to > from {
+                    let out = &mut buf[(from - offset) as usize..(to - offset) as usize];
+                    match data {
+                        Some(data) => {
+                            let at = (from - block * BLOCK_BYTES) as usize;
+                            out.copy_from_slice(&data.as_bytes()[at..at + out.len()]);
+                        }
+                        None => out.fill(0),
                     }
-                    None => out.fill(0),
                 }
-            }
-            // Holes take no page: the address cache says what they are.
-            if let Some(data) = data {
-                for number in 0..len {
-                    cache.keep(pages, block + number, data.block(number as usize), size);
+                // Holes take no page: the address cache says what they are.
+                if let Some(data) = data {
+                    for number in 0..len {
+                        cache.keep(pages, block + number, data.block(number as usize), size);
+                    }
                 }
+                Ok(())
+            });
+            match result {
+                // What nobody asked for is left out: who asks for it is told.
+                Err(_) if ahead > 0 => ahead = 0,
+                result => break result?,
             }
-            Ok(())
-        })?;
+        }
         if last {
             pages.read_ahead.read_to(end + ahead);
         }

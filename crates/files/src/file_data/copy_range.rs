@@ -59,10 +59,8 @@ impl FileData<'_> {
                 Err(error) if error.is_no_space() && done > 0 => break,
                 written => written?,
             };
+            // If not all was written, the next round meets the reason: no space, or the end of a file that was cut.
             done += written as u64;
-            if written < read || read == 0 {
-                break;
-            }
         }
         Ok(done)
     }

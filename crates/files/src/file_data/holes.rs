@@ -37,9 +37,6 @@ impl FileData<'_> {
         let mut block = first;
         let end = |size: u64| (offset < size && what == Seek::Hole).then_some(size);
         loop {
-            if offset >= content.size() {
-                return Ok(None);
-            }
             let Some(_readable) = content.lock_to_read(block * BLOCK_BYTES, 1) else { return Ok(end(content.size())) };
             let _gate = self.volume.begin_read();
             let size = content.size();

@@ -321,3 +321,22 @@ fn chunk_len(offset: u64, len: usize) -> usize {
     let end = (offset / BLOCK_BYTES / CHUNK + 1) * CHUNK * BLOCK_BYTES;
     ((end - offset) as usize).min(len)
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_end_with_segments_of_the_file() {
+        let segment = CHUNK * BLOCK_BYTES;
+        for (offset, len, chunk) in [
+            (0, 10 << 20, segment),
+            (5, 10 << 20, segment - 5),
+            (segment - 1, 10 << 20, 1),
+            (7 * segment, 10 << 20, segment),
+            (7 * segment + 100, 200, 200),
+        ] {
+            assert_eq!(chunk_len(offset, len), chunk as usize, "{len} from {offset}");
+        }
+    }
+}

@@ -249,11 +249,8 @@ impl FileData<'_> {
     }
 }
 
-/// Where a range of bytes ends.
+/// Where a range of bytes (at least one) ends.
 pub(crate) fn range_end(content: &Content, offset: u64, len: u64) -> Result<u64, FsError> {
-    if len == 0 {
-        return Err(FsError::Invalid("the range is empty"));
-    }
     let (end, limit) = (offset.saturating_add(len), content.limit());
     if end > limit {
         return Err(FsError::FileTooLarge { size: end, limit });

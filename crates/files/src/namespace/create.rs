@@ -144,3 +144,44 @@ fn generation(ino: Nid, now: Time) -> u32 {
     let mix = (now.seconds as u64) << 30 ^ u64::from(now.nanoseconds) ^ u64::from(ino.0) << 40;
     (mix.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn the_kind_is_not_part_of_the_permissions() {
+        assert_eq!(NewFile::new(FileKind::Fifo, 0o107_644).permissions, 0o7644);
+    }
+
+    /// The number and the generation together name a file for as long as the volume lives.
+    #[test]
+    fn a_number_that_is_used_again_has_another_generation() {
+        for ino in [3, 4, 5, 1000, 1 << 20] {
+            let mut seen = HashSet::new();
+            for seconds in [0, 1, 2, 1024, 1_700_000_000, 1_700_000_001] {
+                for nanoseconds in [0, 1, 1000, 999_999_999] {
+                    seen.insert(generation(Nid(ino), Time { seconds, nanoseconds }));
+                }
+            }
+            assert_eq!(seen.len(), 6 * 4, "of number {ino}");
+        }
+        let now = Time { seconds: 1_700_000_000, nanoseconds: 5 };
+        assert_ne!(generation(Nid(7), now), generation(Nid(8), now));
+    }
+
+    #[test]
+    fn a_name_in_an_inode_has_nothing_of_the_one_before() {
+        let mut block = f2fs_format::node::NodeBlock::new_box();
+        let inode = block.inode_mut();
+        for name in [&b"a-longer-name"[..], b"short", &[b'x'; 255]] {
+            set_name(inode, name);
+            assert_eq!(inode.i_namelen.get() as usize, name.len());
+            assert_eq!(&inode.i_name[..name.len()], name);
+            assert!(inode.i_name[name.len()..].iter().all(|byte| *byte == 0));
+        }
+    }
+}

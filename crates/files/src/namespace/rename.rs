@@ -374,3 +374,6 @@ impl Namespace<'_> {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -95,4 +95,42 @@ mod tests {
         assert!(alarm.wait(&mut heard, Duration::from_secs(3600)));
         assert!(!alarm.wait(&mut heard, Duration::from_millis(1)));
     }
+
+    #[test]
+    fn without_an_alarm_it_waits_as_long_as_it_should() {
+        let (alarm, mut heard, time) = (Alarm::new(1 << 20), 0, Duration::from_millis(20));
+        // A condition variable may wake without a reason, but not always.
+        let waits = (0..10).any(|_| {
+            let begin = std::time::Instant::now();
+            assert!(!alarm.wait(&mut heard, time));
+            begin.elapsed() >= time
+        });
+        assert!(waits);
+    }
+
+    /// Many pages make few alarms, and none is lost for good, whichever processors the pages become dirty on.
+    #[test]
+    fn it_rings_once_in_so_many_pages() {
+        let alarm = Alarm::new(800);
+        let slots = alarm.dirtied.slots() as u64;
+        let rings = || *alarm.rung.lock();
+        alarm.count(1000);
+        assert_eq!(rings(), 0, "nobody listens");
+        alarm.listen();
+        alarm.count(49);
+        assert_eq!(rings(), 0);
+        let (mut pages, calls) = (49, 100 * slots);
+        for _ in 0..calls {
+            alarm.count(30);
+            pages += 30;
+        }
+        assert!(rings() * 50 <= pages, "{} alarms for {pages} pages", rings());
+        assert!(rings() * 60 + slots * 60 >= pages, "{} alarms for {pages} pages", rings());
+        let before = rings();
+        alarm.count(50);
+        assert_eq!(rings(), before + 1);
+        alarm.stop_listening();
+        alarm.count(1000);
+        assert!(!alarm.is_heard() && rings() == before + 1);
+    }
 }

@@ -242,3 +242,6 @@ fn begin(page: &mut [u8], from: usize, bytes: &[u8], base: Option<&[u8]>) {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

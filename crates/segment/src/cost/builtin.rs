@@ -98,13 +98,8 @@ impl Interior {
     fn seconds(self, one: f64, many: f64, size: u32) -> f64 {
         let end = f64::from(LARGEST);
         let n = f64::from(size);
-        // From (from, one) to (to, many) by a power.
-        let power = |from: f64, to: f64| {
-            if to <= from {
-                return if n > from { many } else { one };
-            }
-            one * (many / one).powf(((n.clamp(from, to)) / from).ln() / (to / from).ln())
-        };
+        // From (from, one) to (to, many) by a power; `from` is less than `to`.
+        let power = |from: f64, to: f64| one * (many / one).powf((n.clamp(from, to) / from).ln() / (to / from).ln());
         let affine = |units: f64, all: f64| {
             let slope = (many * end - one) / (all - 1.0);
             (one + slope * (units - 1.0)) / n
@@ -219,5 +214,40 @@ mod tests {
         assert!((page.seconds(5.0) / page.seconds(8.0) - 1.0).abs() < 1e-9);
         assert!((page.seconds(2.0) / page.seconds(3.0) - 1.0).abs() < 1e-9);
         assert!(t(Interior::Affine, 3.0) < t(Interior::LogLog, 3.0));
+    }
+
+    #[test]
+    fn drives_take_a_time_for_each_request_and_for_each_byte() {
+        for (model, request, rate) in [(CostModel::sata_ssd(), 60e-6, 500e6), (CostModel::nvme(), 15e-6, 2500e6)] {
+            for blocks in [1.0, 16.0, 512.0] {
+                let expected = request + blocks * 4096.0 / rate;
+                assert!((model.seconds(blocks) / expected - 1.0).abs() < 1e-9, "{}, {blocks}", model.name());
+            }
+        }
+    }
+
+    /// Sizes beyond those that are tabulated are taken for the nearest that can be.
+    #[test]
+    fn curves_of_any_size_have_costs() {
+        for blocks in [0, 1, 2, 256, 511, 512, 513, u32::MAX] {
+            for interior in [Interior::Page { blocks }, Interior::Early { blocks }, Interior::Late { blocks }] {
+                let model = CostModel::card(Card::C, interior);
+                assert!(model.points().all(|(_, seconds)| seconds.is_finite() && seconds > 0.0), "{}", model.name());
+                let (random, sequential) = Card::C.published();
+                assert!((model.seconds_per_block(1.0) / per_block(random) - 1.0).abs() < 1e-9, "{}", model.name());
+                assert!(
+                    (model.seconds_per_block(512.0) / per_block(sequential) - 1.0).abs() < 1e-9,
+                    "{}",
+                    model.name()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn models_are_named_for_reports() {
+        let names = Interior::ALL.map(Interior::name);
+        assert_eq!(names, ["affine", "log-log", "page-4", "early-32", "late-8"]);
+        assert_eq!(CostModel::card(Card::B, Interior::Affine).name(), "card B (affine)");
     }
 }

@@ -225,4 +225,38 @@ mod tests {
         assert_eq!(none.pay_for(&[1, 2, 3]), 0);
         assert_eq!(Planner::new(CostModel::nvme(), Strategy::Optimal, 5.0).at_most(f64::NAN).pay_for(&[1]), 0);
     }
+
+    #[test]
+    fn all_that_was_paid_in_can_be_spent() {
+        let planner = Planner::new(CostModel::nvme(), Strategy::PartialAlways, 5.0).in_place().at_most(1.0);
+        let layout = layouts(&[(1, 2), (4, 2)]);
+        assert_eq!(planner.plan_paid(&layout, 4), [Choice::SelfPartial]);
+        assert_eq!(planner.pay_for(&[1]), 0, "nothing is left");
+        // Of two runs the first one can be paid, and what is over stays in the account.
+        let layout = layouts(&[(1, 2), (4, 2), (4, 2)]);
+        assert_eq!(planner.plan_paid(&layout, 6), [Choice::SelfPartial, Choice::Ssr]);
+        assert_eq!(planner.pay_for(&[2, 1, 1]), 1);
+    }
+
+    /// What is moved ahead costs what rewriting costs at present.
+    #[test]
+    fn a_bound_has_its_price() {
+        let planner = Planner::new(CostModel::nvme(), Strategy::Optimal, 5.0).wear(1.0);
+        assert_eq!(planner.priced().wear, 1.0);
+        assert!(planner.at_most(0.5).priced().wear > 1.0);
+    }
+
+    #[test]
+    fn savings_have_an_end() {
+        let planner = Planner::new(CostModel::nvme(), Strategy::SsrOnly, 5.0).at_most(0.5);
+        let layout = layouts(&[(1, 512)]);
+        for _ in 0..2 {
+            let _ = planner.plan_paid(&layout, 512);
+        }
+        assert_eq!(planner.pay_for(&[512, 1]), 1, "half of it");
+        for _ in 0..20 {
+            let _ = planner.plan_paid(&layout, 512);
+        }
+        assert_eq!(planner.pay_for(&[2047, 1, 1]), 2);
+    }
 }

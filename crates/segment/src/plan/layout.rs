@@ -122,4 +122,20 @@ mod tests {
         layout.push_segment(&full, 0);
         assert_eq!(layout.room(), 980);
     }
+
+    #[test]
+    fn a_layout_has_so_many_blocks_and_no_more() {
+        let mut layout = Layout::new();
+        // In front of the first hole there is no gap.
+        layout.push(Gap::Valid(u32::MAX), MOST - 10);
+        layout.push(Gap::Valid(0), 3);
+        layout.push(Gap::Valid(4), 0);
+        layout.push(Gap::Valid(4), 4);
+        assert_eq!((layout.holes(), layout.gaps()), (&[MOST - 7][..], &[][..]));
+        layout.push(Gap::Valid(4), 3);
+        assert_eq!((layout.holes(), layout.gaps()), (&[MOST - 7, 3][..], &[Gap::Valid(4)][..]));
+        assert_eq!((layout.blocks(), layout.room()), (MOST, u64::from(MOST) - 4));
+        layout.push(Gap::Break, 1);
+        assert_eq!(layout.blocks(), MOST);
+    }
 }

@@ -140,7 +140,8 @@ fn subset(gaps: &[Gap], sum: u32, with_last: bool) -> Vec<bool> {
     for (index, gap) in gaps.iter().enumerate() {
         let blocks = gap.blocks() as usize;
         for total in (blocks..=sum as usize).rev() {
-            if reach[total].is_none() && (total == blocks || reach[total - blocks].is_some_and(|first| first < index)) {
+            // From the greatest down: what this gap itself reaches is not gone on with.
+            if reach[total].is_none() && (total == blocks || reach[total - blocks].is_some()) {
                 reach[total] = Some(index);
             }
         }
@@ -194,7 +195,7 @@ pub(super) fn plan(planner: &Planner, layout: &Layout, request: u32) -> Vec<Choi
     let (mut way, mut last, mut moved) = (end.way, end.last_gap, end.moved);
     // A request that ends in a moved run says one hole more than it reaches.
     let holes_before: u32 = layout.holes()[..last].iter().sum();
-    let mut in_run = last > 0 && holes_before + moved >= request;
+    let mut in_run = holes_before + moved >= request;
     loop {
         let here = subset(&gaps[way.from..last], moved - way.moved_before, in_run);
         for (choice, is_moved) in choices[way.from..last].iter_mut().zip(here) {

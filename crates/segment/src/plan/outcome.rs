@@ -31,9 +31,6 @@ impl Outcome {
         let mut left = request;
         let mut open = 0;
         for (index, &hole) in layout.holes().iter().enumerate() {
-            if left == 0 {
-                break;
-            }
             let used = hole.min(left);
             (open, left) = (open + used, left - used);
             let Some(&gap) = layout.gaps().get(index) else { break };

@@ -1,4 +1,4 @@
-use super::{Choice, Gap, Layout, Planner, Strategy};
+use super::{Choice, Gap, Layout, Planner, Strategy, greedy};
 use crate::cost::{Card, CostModel, Interior};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
@@ -151,5 +151,95 @@ fn ten_runs_against_all_combinations() {
         let seconds = planner.objective(&planner.outcome(&layout, request, &choices));
         let least = brute_force(&planner, &layout, request);
         assert!((seconds - least).abs() <= 1e-9 * least, "case {case}: {seconds} against {least}");
+    }
+}
+
+#[test]
+fn the_hole_of_the_cold_log_is_a_block_at_least() {
+    for (blocks, expected) in [(9.0, 9.0), (0.5, 1.0)] {
+        assert_eq!(Planner::new(step(), Strategy::Optimal, 4.0).with_cold_hole(blocks).cold_hole(), expected);
+        assert_eq!(Planner::new(step(), Strategy::Optimal, blocks).cold_hole(), expected);
+    }
+}
+
+/// The whole cost of so many blocks rises slowly, but for one step behind eight.
+fn step() -> CostModel {
+    let whole = [(1, 10.0), (4, 11.0), (8, 12.0), (9, 30.0), (16, 31.0)];
+    CostModel::from_points("step", &whole.map(|(blocks, cost)| (blocks, cost / f64::from(blocks)))).unwrap()
+}
+
+#[test]
+fn runs_behind_the_end_of_the_request_are_left_alone() {
+    use Choice::{Partial, SelfPartial, Ssr};
+    let three = layout(&[2, 2, 2], &[4, 4]);
+    let moving = Planner::new(step(), Strategy::PartialAlways, 16.0);
+    // A moved run's place is for the request: it ends in it, in the hole behind, or goes on.
+    for (request, expected) in [(2, [Ssr, Ssr]), (3, [Partial, Ssr]), (8, [Partial, Ssr]), (9, [Partial, Partial])] {
+        assert_eq!(moving.plan(&three, request), expected, "{request}");
+    }
+    let in_place = moving.in_place();
+    for (request, expected) in
+        [(2, [Ssr, Ssr]), (3, [SelfPartial, Ssr]), (4, [SelfPartial, Ssr]), (5, [SelfPartial; 2])]
+    {
+        assert_eq!(in_place.plan(&three, request), expected, "{request}");
+    }
+}
+
+/// Marginal: a run that is rewritten or moved adds to the request that the next one goes on with.
+#[test]
+fn the_open_request_counts_all_that_is_in_it() {
+    use Choice::{Partial, SelfPartial, Ssr};
+    let in_place = Planner::new(step(), Strategy::Marginal, 16.0).in_place();
+    // 2 + 1 + 2 are open, and 2 + 2 more are one too many; without the first run, or its hole, they are not.
+    assert_eq!(in_place.plan(&layout(&[2, 2, 2], &[1, 2]), 6), [SelfPartial, Ssr]);
+    assert_eq!(in_place.plan(&layout(&[2, 2, 2], &[1, 1]), 6), [SelfPartial, SelfPartial]);
+    // Behind a run that is skipped a request begins.
+    assert_eq!(in_place.plan(&layout(&[2, 2, 2], &[9, 4]), 6), [Ssr, SelfPartial]);
+    // 4 + 4 with the run between them moved; then the step is behind.
+    let moving = Planner::new(step(), Strategy::Marginal, 16.0);
+    assert_eq!(moving.plan(&layout(&[4, 4, 2], &[1, 1]), 11), [Partial, SelfPartial]);
+}
+
+#[test]
+fn an_outcome_counts_each_block_where_it_goes() {
+    let planner = Planner::new(step(), Strategy::Greedy, 4.0);
+    let cost = |blocks: u32| planner.model().seconds(blocks.into());
+    // Four blocks more than there is room for.
+    let two = layout(&[2, 3], &[1]);
+    let outcome = planner.outcome(&two, 9, &[Choice::SelfPartial]);
+    assert_eq!((outcome.new, outcome.rewritten, outcome.moved, outcome.rest), (9, 1, 0, 4));
+    assert_eq!((outcome.requests, outcome.seconds, outcome.written()), (2, cost(6) + cost(4), 10));
+    // A moved run gives its place, as far as the request needs it.
+    let outcome = planner.outcome(&layout(&[2, 3], &[4]), 5, &[Choice::Partial]);
+    assert_eq!((outcome.moved, outcome.rest, outcome.requests, outcome.written()), (4, 0, 1, 9));
+    assert_eq!(outcome.seconds, cost(5) + 4.0 * planner.model().seconds_per_block(4.0));
+    assert_eq!(outcome.move_requests, 1.0);
+    // Between segments there is nothing to choose.
+    let apart = planner.outcome(&layout(&[2, 3], &[0]), 5, &[Choice::SelfPartial]);
+    assert_eq!((apart.choices, apart.requests, apart.seconds), ([0; 3], 2, cost(2) + cost(3)));
+    // What is not reached is not counted.
+    let first = planner.outcome(&layout(&[2, 3, 3], &[1, 1]), 4, &[Choice::SelfPartial; 2]);
+    assert_eq!((first.choices, first.rewritten, first.seconds), ([0, 0, 1], 1, cost(5)));
+}
+
+/// With costs that fall here and there it matters which of two equally long runs is moved.
+#[test]
+fn equally_long_runs_are_told_apart() {
+    let mut random = fastrand::Rng::with_seed(3);
+    for case in 0..2000 {
+        let mut next = |below: u32| 1 + random.u32(..below);
+        let points: Vec<(u32, f64)> = (1..=12).map(|blocks| (blocks, f64::from(next(100)))).collect();
+        let model = CostModel::from_points("any", &points).unwrap();
+        let run = next(3);
+        let holes: Vec<u32> = (0..1 + next(3)).map(|_| next(3)).collect();
+        let layout = layout(&holes, &vec![run; holes.len() - 1]);
+        let planner = Planner::new(model, Strategy::Optimal, f64::from(next(12)));
+        let request = next(15);
+        let choices = planner.plan(&layout, request);
+        let seconds = planner.objective(&planner.outcome(&layout, request, &choices));
+        let least = brute_force(&planner, &layout, request);
+        assert!((seconds - least).abs() <= 1e-9 * least, "case {case}: {seconds} for {choices:?}, not {least}");
+        // Nothing is said of what the request does not reach.
+        assert_eq!(choices, greedy::trim(&layout, request, &choices), "case {case}: {request} blocks");
     }
 }

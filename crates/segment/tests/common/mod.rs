@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use f2fs_format::bits::msb;
 use f2fs_format::sit::{ENTRIES_PER_BLOCK, RawSitEntry, SitBlock};
 use f2fs_format::summary::SummaryBlock;
-use f2fs_format::{Geometry, SegmentNo};
+use f2fs_format::{Geometry, LogType, SegmentNo};
 use f2fs_segment::{LogState, SegmentConfig, SegmentFlush, SegmentManager, SummarySource};
 
 pub(crate) fn geometry(main_segments: u32, segs_per_sec: u32) -> Geometry {
@@ -19,6 +19,32 @@ pub(crate) fn geometry(main_segments: u32, segs_per_sec: u32) -> Geometry {
 /// A manager of an empty volume.
 pub(crate) fn empty(geometry: &Geometry, config: impl FnOnce(SegmentConfig) -> SegmentConfig) -> SegmentManager {
     SegmentManager::empty(config(SegmentConfig::new(geometry.clone(), 0, 0))).unwrap()
+}
+
+/// The entry of a segment that a log wrote, with these blocks valid.
+pub(crate) fn used(log: LogType, valid: impl IntoIterator<Item = u32>) -> RawSitEntry {
+    let mut entry = RawSitEntry::ZERO;
+    let mut count = 0;
+    for at in valid {
+        msb::set(&mut entry.valid_map, at as usize);
+        count += 1;
+    }
+    entry.set_blocks(log, count);
+    entry
+}
+
+/// A manager of so many segments, of which these are in use; the logs stand at the start.
+pub(crate) fn open(
+    segments: u32,
+    segs_per_sec: u32,
+    in_use: &[(u32, RawSitEntry)],
+    config: impl FnOnce(SegmentConfig) -> SegmentConfig,
+) -> SegmentManager {
+    let geometry = geometry(segments, segs_per_sec);
+    let mut entries = vec![RawSitEntry::ZERO; segments as usize];
+    in_use.iter().for_each(|(segment, entry)| entries[*segment as usize] = *entry);
+    let (bitmap, logs) = (vec![0; geometry.sit_bitmap_size()], LogState::at_the_start(&geometry));
+    SegmentManager::new(config(SegmentConfig::new(geometry, 0, 0)), entries, bitmap, logs).unwrap()
 }
 
 /// The summaries on the disk: written in place, so a crash does not take them back.

@@ -132,10 +132,32 @@ mod tests {
         }
     }
 
+    /// The next wait in vain after that counts as the first one.
+    #[test]
+    fn who_came_in_time_makes_up_for_those_who_did_not() {
+        let mut gathering = Gathering::new();
+        assert_eq!(gathering.came(1), Gathers::Leads);
+        for (groups, worth_it) in [(2, false), (4, true), (2, false), (4, false)] {
+            gathering.is_done(2, 0, TOOK);
+            assert_eq!(gathering.came(1), Gathers::Watches(TOOK), "before {groups}");
+            assert!(gathering.is_over(true));
+            for _ in 0..groups {
+                gathering.is_done(2, 0, TOOK);
+                assert_eq!(gathering.came(1), Gathers::Leads, "one of {groups}");
+            }
+            if worth_it {
+                gathering.is_done(2, 0, TOOK);
+                assert_eq!((gathering.came(1), gathering.came(2)), (Gathers::Watches(TOOK), Gathers::Leads));
+            }
+        }
+    }
+
     #[test]
     fn many_wait_for_nobody() {
         let mut gathering = Gathering::new();
         gathering.came(1);
+        assert_eq!(gathering.is_done(1, FEW - 1, TOOK), Gathers::Watches(TOOK));
+        assert_eq!(gathering.came(FEW), Gathers::Leads);
         assert_eq!(gathering.is_done(1, FEW, TOOK), Gathers::Leads);
     }
 }

@@ -42,7 +42,8 @@ const PART: u64 = BLOCKS_PER_SEGMENT as u64;
 const LONGEST_WAY: Duration = Duration::from_millis(4);
 
 /// What came of a step.
-enum Tried {
+#[derive(Debug)]
+pub(super) enum Tried {
     /// Free sections are few, for one step or for as many as there are.
     NoRoom,
     /// No section is worth it.
@@ -109,17 +110,16 @@ impl Cleaning<'_> {
 
     /// Goes on with a section that was begun, or begins one of which fewer 64ths than `worth` are valid, until about
     /// `most` blocks are moved.
-    fn try_step(self, policy: VictimPolicy, worth: u64, most: u64) -> Result<Tried, VolumeError> {
+    pub(super) fn try_step(self, policy: VictimPolicy, worth: u64, most: u64) -> Result<Tried, VolumeError> {
         let op = self.0.begin()?;
         let in_flight = self.0.steps.begin();
-        let section = self.0.segments.manager()?.section_blocks();
         let spare = self.spare(self.0.segments.manager()?.free_sections());
         let begun = match self.0.victims.take_begun() {
             // It was given its room when it was begun.
             Some(begun) => begun,
             None if !in_flight.fits(spare) => return Ok(Tried::NoRoom),
-            // Moved blocks take room at once, and nodes with the checkpoint.
-            None => match self.choose(policy, worth, u64::from(spare) * u64::from(section))? {
+            // It has fewer blocks than a section, for which there is room.
+            None => match self.choose(policy, worth)? {
                 Some(victim) => Begun::new(victim),
                 None => return Ok(Tried::NothingWorth),
             },
@@ -158,12 +158,11 @@ impl Cleaning<'_> {
         Ok(SET_ASIDE.min(self.0.segments.manager()?.reserved_sections() / 8))
     }
 
-    /// A victim that is worth it, and for whose blocks there is room.
-    fn choose(self, policy: VictimPolicy, worth: u64, room: u64) -> Result<Option<Victim>, VolumeError> {
+    /// A victim that is worth it.
+    fn choose(self, policy: VictimPolicy, worth: u64) -> Result<Option<Victim>, VolumeError> {
         let segments = self.0.segments.manager()?;
         let Some(victim) = segments.choose_victim(policy, self.0.clock.now()) else { return Ok(None) };
-        let is_worth_it = u64::from(victim.valid) * 64 < u64::from(segments.section_blocks()) * worth;
-        if is_worth_it && u64::from(victim.valid) <= room {
+        if u64::from(victim.valid) * 64 < u64::from(segments.section_blocks()) * worth {
             return Ok(Some(victim));
         }
         segments.release_victim(&victim)?;

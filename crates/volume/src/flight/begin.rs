@@ -175,7 +175,7 @@ impl Flight {
     }
 
     /// Sends all blocks together, with what lies between them and is written once more.
-    fn send_all(&mut self, op: &Op<'_>, rewrites: &[Run], data: AlignedBuf) -> Result<(), VolumeError> {
+    pub(super) fn send_all(&mut self, op: &Op<'_>, rewrites: &[Run], data: AlignedBuf) -> Result<(), VolumeError> {
         let requests = match requests_for(op.volume, &self.runs, rewrites, data) {
             Ok(requests) => requests,
             Err(error) => {

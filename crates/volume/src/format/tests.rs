@@ -52,6 +52,14 @@ fn what_is_written_is_a_valid_volume() {
 }
 
 #[test]
+fn what_is_planned_is_written() {
+    let (device, mut options) = (MemoryDevice::new(BLOCKS), options());
+    options.time = Some(1);
+    format(&device, &options).unwrap();
+    assert_whole(&device, &plan(&device, options));
+}
+
+#[test]
 fn two_volumes_are_never_alike() {
     let volumes = [0, 1].map(|_| {
         let device = MemoryDevice::new(BLOCKS);
@@ -249,4 +257,67 @@ fn a_format_that_is_stopped_leaves_the_old_volume_or_none() {
             }
         }
     }
+}
+
+#[test]
+fn what_is_not_asked_for_is_filled_in() {
+    let mut seen = [0; 20];
+    for _ in 0..64 {
+        let mut options = options();
+        complete(&mut options, 512).unwrap();
+        let (uuid, version) = (options.uuid.unwrap(), options.checkpoint_version.unwrap());
+        assert_eq!((uuid[6] >> 4, uuid[8] >> 6, version % 2, version >> 31), (4, 2, 1, 0));
+        uuid.iter().chain(&version.to_le_bytes()[..4]).zip(&mut seen).for_each(|(byte, seen)| *seen |= byte);
+        assert!(options.time.is_some_and(|time| time > 1 << 30));
+    }
+    // By chance a bit is never set only once in 2^64 runs.
+    seen[6] |= 0xf0;
+    seen[8] |= 0xc0;
+    seen[19] |= 0x80;
+    assert!(seen.iter().all(|bits| *bits == 0xff), "{seen:x?}");
+    let sector = |device: u32, asked: Option<u32>| {
+        let mut options = options();
+        options.sector_size = asked;
+        complete(&mut options, device).unwrap();
+        options.sector_size
+    };
+    assert_eq!((sector(512, None), sector(4096, None), sector(2048, None)), (Some(512), Some(4096), Some(2048)));
+    assert_eq!((sector(256, None), sector(8192, None), sector(520, None), sector(1, None)), (None, None, None, None));
+    assert_eq!(sector(512, Some(4096)), Some(4096));
+    let mut asked = options();
+    (asked.uuid, asked.checkpoint_version, asked.time) = (Some([7; 16]), Some(8), Some(9));
+    complete(&mut asked, 512).unwrap();
+    assert_eq!((asked.uuid, asked.checkpoint_version, asked.time), (Some([7; 16]), Some(8), Some(9)));
+}
+
+/// Either copy of its header is enough.
+#[test]
+fn a_journal_is_recognised() {
+    for at in [0, 1] {
+        let device = MemoryDevice::new(BLOCKS);
+        device.write_slice(at, &f2fs_journal::MAGIC).unwrap();
+        assert_eq!(recognise(&device).unwrap(), Some(Signature::Journal));
+        let error = format(&device, &options()).unwrap_err();
+        assert!(error.to_string().contains("the journal of an F2FS volume"), "{error}");
+    }
+    let device = MemoryDevice::new(BLOCKS);
+    device.write_slice(2, &f2fs_journal::MAGIC).unwrap();
+    assert_eq!(recognise(&device).unwrap(), None);
+}
+
+#[test]
+fn zeros_and_blocks_are_written_where_they_belong() {
+    let device = MemoryDevice::new(4096);
+    for at in 0..1100 {
+        device.write_slice(at, &[1; BLOCK_SIZE]).unwrap();
+    }
+    let writer = write::Writer { device: &device, stop: &|| false };
+    writer.zero([3..5, 100..1000, 7..7]).unwrap();
+    let is_zero = |at: u64| read_block(&device, at).unwrap() == [0; BLOCK_SIZE];
+    assert!((0..1100).all(|at| is_zero(at) == ((3..5).contains(&at) || (100..1000).contains(&at))));
+    let addrs = [9, 4, 10, 2000];
+    writer.blocks(addrs.map(|at| (f2fs_format::BlockAddr(at), [at as u8; BLOCK_SIZE])).to_vec()).unwrap();
+    assert!(addrs.iter().all(|at| read_block(&device, u64::from(*at)).unwrap() == [*at as u8; BLOCK_SIZE]));
+    let stopped = write::Writer { device: &device, stop: &|| true };
+    assert!(matches!(stopped.zero(std::iter::once(3..5)), Err(FormatVolumeError::Stopped { touched: true })));
 }

@@ -216,3 +216,6 @@ impl UnflushedData {
         collected.runs.clear();
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -63,6 +63,8 @@ mod tests {
         assert_eq!(state(), (false, false));
         filling.tell(499, 1000);
         assert_eq!(state(), (true, false));
+        filling.tell(125, 1000);
+        assert_eq!(state(), (true, false));
         filling.tell(124, 1000);
         // Another lane is not as full.
         filling.tell(499, 1000);

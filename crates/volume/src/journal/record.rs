@@ -385,4 +385,60 @@ mod tests {
             assert_eq!(whole.unpack().body, next.body);
         }
     }
+
+    /// Nothing of a node stays that had its place before, and nothing of a record that did not become durable.
+    #[test]
+    fn a_base_is_the_node_that_its_record_holds() {
+        let mut bases = Bases::default();
+        let record = |bases: &mut Bases, blocks: &[&NodeBlock]| {
+            let mut bytes = Vec::new();
+            let mut writer = Writer::new(&mut bytes, 1);
+            bases.begin();
+            blocks.iter().for_each(|block| writer.node_upon(block, 0, bases));
+            read(writer.finish()).unwrap().nodes
+        };
+        let inode = |ino: u32, fill: &[usize]| {
+            let mut inode = block(ino, fill);
+            inode.footer.ino = ino.into();
+            inode
+        };
+        let everything: Vec<_> = (0..BODY_SIZE).collect();
+        record(&mut bases, &[&inode(7, &everything)]);
+        bases.settle(5);
+        let few = record(&mut bases, &[&inode(8, &[3])]).remove(0);
+        bases.settle(6);
+        let full = inode(8, &everything);
+        let changed = record(&mut bases, &[&full]).remove(0);
+        assert_eq!((changed.base, changed.upon(&few).unpack().body == full.body), (6, true));
+
+        record(&mut bases, &[&block(9, &[1]), &inode(7, &[1])]);
+        // It was not written; one of another file comes that has no such node.
+        record(&mut bases, &[&inode(8, &[1])]);
+        bases.settle(7);
+        assert_eq!(record(&mut bases, &[&block(9, &[1])]).remove(0).base, 0);
+    }
+
+    #[test]
+    fn a_damaged_count_takes_no_memory() {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes, 1);
+        writer.node(&block(8, &[]), 0);
+        let one = writer.finish().to_vec();
+        let changed = |change: fn(&mut RecordHead)| {
+            let mut record = one.clone();
+            let Ok((head, _)) = RecordHead::mut_from_prefix(record.as_mut_slice()) else { panic!("a record") };
+            change(head);
+            read(&record).is_some()
+        };
+        assert!(changed(|_| ()) && !changed(|head| head.format = U32::new(FORMAT + 1)), "another format");
+        assert!(read(Writer::new(&mut Vec::new(), 1).finish()).is_none(), "a record of nothing");
+        let record = [one.as_slice(), &[0; 100_000]].concat();
+        for (nodes, names) in [(1_000_000, 0), (0, 500_000)] {
+            let mut record = record.clone();
+            let Ok((head, _)) = RecordHead::mut_from_prefix(record.as_mut_slice()) else { panic!("a record") };
+            (head.nodes, head.names) = (U32::new(nodes), U32::new(names));
+            let memory = allocation_counter::measure(|| assert_eq!(read(&record), None));
+            assert!(memory.bytes_max < 10 << 20, "{} bytes", memory.bytes_max);
+        }
+    }
 }

@@ -267,3 +267,6 @@ impl Journaling<'_> {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

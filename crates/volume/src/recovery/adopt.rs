@@ -130,3 +130,6 @@ impl Recovery<'_> {
         Ok(Some(owner))
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

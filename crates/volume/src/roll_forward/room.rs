@@ -97,3 +97,43 @@ impl Room {
         self.reserved.sub(self.reserved.sum());
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// Ten blocks and five nodes in use, of a hundred and fifty.
+    fn room() -> (Room, Space, BatchedCount) {
+        (Room::new(10, 5), Space::new(10, 100, 5, 50, 1), BatchedCount::new(BATCH))
+    }
+
+    #[test]
+    fn what_is_refused_is_not_counted() {
+        let (room, space, written) = room();
+        for _ in 0..3 {
+            assert!(!room.log(46, 0, &space, &written, 1000), "more nodes than there can be");
+            assert!(!room.log(1, 23, &space, &written, 1000), "more blocks than there are");
+            assert!(!room.log(31, 0, &space, &written, 30), "more than should be repeated");
+        }
+        assert!(room.log(30, 0, &space, &written, 30));
+        assert!(!room.log(1, 0, &space, &written, 30) && room.log(15, 0, &space, &written, 1000));
+        assert!(!room.log(1, 0, &space, &written, 1000));
+    }
+
+    #[test]
+    fn data_and_names_and_reservations_take_room() {
+        let (room, space, written) = room();
+        written.add(40);
+        room.reserve(20);
+        assert!(!room.log(3, 7, &space, &written, 1000) && room.log(2, 7, &space, &written, 1000));
+        assert!(!room.log(1, 0, &space, &written, 1000));
+        // From a checkpoint on, with other blocks and nodes in use.
+        written.restart();
+        room.begin(60, 40);
+        assert!(room.log(10, 0, &space, &written, 1000) && !room.log(1, 0, &space, &written, 1000));
+        room.begin(60, 5);
+        assert!(room.log(2, 9, &space, &written, 1000) && !room.log(3, 0, &space, &written, 1000));
+        room.begin(101, 5);
+        assert!(!room.log(0, 0, &space, &written, 1000), "a damaged count");
+    }
+}

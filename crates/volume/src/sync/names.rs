@@ -271,11 +271,8 @@ impl Syncs<'_> {
         }
         let mut nodes = self.0.store.take_file(page.ino);
         if is_directory {
-            // Its blocks and the nodes that lead to them are made anew from the names.
-            let (attributes, others): (Vec<_>, Vec<_>) =
-                nodes.into_iter().partition(|node| node.block.read().footer.node_offset() == XATTR_NODE_OFFSET);
-            nodes = attributes;
-            self.0.store.put_file(page.ino, others);
+            // Its blocks and the nodes that lead to them are made anew from the names: no record ever has them.
+            nodes.retain(|node| node.block.read().footer.node_offset() == XATTR_NODE_OFFSET);
         }
         let anything = !nodes.is_empty() || page.is_unsynced();
         if !anything {

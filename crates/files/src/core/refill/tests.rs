@@ -152,6 +152,11 @@ fn a_baseline_scans_inside_the_directorys_lock() {
             check("rename over", &[("b", "moved"), ("a", "over")], &|fs| {
                 fs.rename("/b/moved", "/a/over", RenameMode::Replace)
             });
+            let file = volume.fs.inode_at("/a/third").unwrap();
+            let directory = volume.fs.inode_at("/a").unwrap();
+            check("link over", &[("a", "over")], &|_| directory.link_over("over", &file));
+            let unnamed = NewFile::new(FileKind::Regular, 0o644);
+            check("a file without a name", &[], &|_| directory.create_unnamed(&unnamed).map(drop));
         }
     }
 }

@@ -8,6 +8,7 @@ use f2fs_volume::VolumeError;
 use f2fs_volume::format::{FormatOptions, format};
 
 use super::{Emptied, MOST_ROUNDS};
+use crate::name::Name;
 use crate::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode};
 
 /// The checkpoint pack lists so many orphans and no more: whatever may make another one is refused before it changes
@@ -120,4 +121,25 @@ fn a_tree_is_gone_through_anew_so_often_and_no_more() {
     }
     emptied[0].progress = true;
     assert!(!emptied[0].begin_anew(&mut left), "there is no end");
+}
+
+/// Whoever meets a directory for the second time asks whether it was moved, or leads to itself.
+#[test]
+fn a_directory_that_was_moved_leads_to_none_of_those_above() {
+    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+    format(&*device, &FormatOptions::default()).unwrap();
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    for path in ["/a", "/a/b", "/a/b/c"] {
+        fs.create_dir(path, 0o755).unwrap();
+    }
+    let (namespace, root) = (fs.namespace(), fs.namespace().root().unwrap());
+    let inode = |path: &str| fs.core.inode(fs.metadata(path).unwrap().ino).unwrap();
+    let (a, b, c) = (inode("/a"), inode("/a/b"), inode("/a/b/c"));
+    assert!(namespace.is_moved(&a, b"b", &b).unwrap(), "it is there, and not above");
+    assert!(namespace.is_moved(&root, b"a", &b).unwrap() && namespace.is_moved(&root, b"b", &b).unwrap());
+    // A name that leads back up.
+    fs.core.change(|op| namespace.add_entry(op, &c, Name::new(b"loop")?, a.ino, FileKind::Directory)).unwrap();
+    assert!(!namespace.is_moved(&c, b"loop", &a).unwrap());
+    assert!(!namespace.is_moved(&c, b".", &c).unwrap());
+    assert!(fs.remove_all("/a").unwrap_err().is_corruption());
 }
