@@ -89,6 +89,7 @@ impl Namespace<'_> {
         if top.kind != FileKind::Directory {
             return self.unlink(parent, name);
         }
+        self.require_here(parent, name.bytes(), &top)?;
         // Those on the way, and how often they were met there, so that a directory that contains itself is found out.
         let mut known: HashMap<Nid, u32> = HashMap::from([(top.ino, 1)]);
         let mut pending = vec![Emptied::new(parent.clone(), name.bytes().to_vec(), top)];
@@ -139,8 +140,37 @@ impl Namespace<'_> {
                 return Err(FsError::corrupt("names of a directory", 2, 1, 1));
             }
             *met += 1;
+            self.require_here(&parent, &name, &child)?;
             pending.push(Emptied::new(parent, name, child));
         }
+    }
+
+    /// Fails if the name is damaged, and leads to a directory that lies elsewhere: what is below that is not of this tree.
+    fn require_here(&self, parent: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> Result<(), FsError> {
+        if self.other_parent(parent, child)?.is_none() {
+            return Ok(());
+        }
+        // Or it was moved a moment ago.
+        let _tree = self.rename.lock();
+        let is_named = match self.child(parent, name) {
+            Ok(found) => found.ino == child.ino,
+            Err(FsError::NotFound) => false,
+            Err(error) => return Err(error),
+        };
+        match self.other_parent(parent, child)? {
+            Some(above) if is_named => {
+                let (found, here) = (above.0.into(), parent.ino.0.into());
+                Err(FsError::corrupt("parent of a directory that is named here", found, here, here))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the entry of a directory for its parent leads, if that is not `parent`. One that has none says nothing.
+    fn other_parent(&self, parent: &Arc<Inode>, child: &Arc<Inode>) -> Result<Option<Nid>, FsError> {
+        let _gate = self.volume.begin_read();
+        let found = child.directory()?.find(&self.volume, Name::PARENT)?;
+        Ok(found.map(|entry| entry.ino).filter(|above| *above != parent.ino))
     }
 
     /// Whether a directory that is met for the second time on the way has come here since: it is none of those that

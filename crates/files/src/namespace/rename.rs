@@ -250,7 +250,7 @@ impl Namespace<'_> {
     /// Moves a name to a free one.
     fn move_name(&self, from: Place<'_>, to: Place<'_>, source: &Arc<Inode>) -> Result<(), FsError> {
         self.change(|op| {
-            self.load_names(&[from], &[source])?;
+            self.load_names(from, to, &[source])?;
             self.add_entry(op, to.parent, to.name, source.ino, source.kind)?;
             self.whole(|| {
                 self.remove_entry(op, from.parent, from.name, None)?;
@@ -282,7 +282,8 @@ impl Namespace<'_> {
             None => None,
         };
         self.change(|op| {
-            self.load_names(&[from, to], &[source])?;
+            self.load_names(from, to, &[source])?;
+            self.load_name(to)?;
             let room = self.volume.orphan_room()?;
             if !self.redirect_entry(op, to.parent, to.name, source.ino, source.kind)? {
                 return Err(FsError::NotFound);
@@ -300,16 +301,21 @@ impl Namespace<'_> {
         })
     }
 
-    /// Brings into memory what a rename is about to change: from then on a read error is unlikely.
-    fn load_names(&self, names: &[Place<'_>], moved: &[&Arc<Inode>]) -> Result<(), FsError> {
-        for place in names {
-            place.parent.directory()?.find(&self.volume, place.name)?.ok_or(FsError::NotFound)?;
-        }
+    /// Brings into memory what a rename is about to change: from then on a read error is unlikely. In a damaged volume a
+    /// directory may lack the entry that leads to its parent, which is to be another one.
+    fn load_names(&self, from: Place<'_>, to: Place<'_>, moved: &[&Arc<Inode>]) -> Result<(), FsError> {
+        self.load_name(from)?;
         for inode in moved {
-            if let Some(directory) = &inode.directory {
-                directory.find(&self.volume, Name::PARENT)?;
+            let Some(directory) = &inode.directory else { continue };
+            if directory.find(&self.volume, Name::PARENT)?.is_none() && from.parent.ino != to.parent.ino {
+                return Err(FsError::no_parent(inode.ino));
             }
         }
+        Ok(())
+    }
+
+    fn load_name(&self, place: Place<'_>) -> Result<(), FsError> {
+        place.parent.directory()?.find(&self.volume, place.name)?.ok_or(FsError::NotFound)?;
         Ok(())
     }
 
@@ -329,7 +335,8 @@ impl Namespace<'_> {
         target: &Arc<Inode>,
     ) -> Result<(), FsError> {
         self.change(|op| {
-            self.load_names(&[from, to], &[source, target])?;
+            self.load_names(from, to, &[source, target])?;
+            self.load_name(to)?;
             self.whole(|| {
                 for (place, inode) in [(to, source), (from, target)] {
                     if !self.redirect_entry(op, place.parent, place.name, inode.ino, inode.kind)? {

@@ -143,3 +143,33 @@ fn a_directory_that_was_moved_leads_to_none_of_those_above() {
     assert!(!namespace.is_moved(&c, b".", &c).unwrap());
     assert!(fs.remove_all("/a").unwrap_err().is_corruption());
 }
+
+/// A damaged name leads to a directory elsewhere: nothing there goes. Nor does what is above, where it leads up.
+#[test]
+fn what_is_named_here_and_lies_elsewhere_stays() {
+    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+    format(&*device, &FormatOptions::default()).unwrap();
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    for path in ["/top", "/top/d", "/top/d/e", "/other"] {
+        fs.create_dir(path, 0o755).unwrap();
+    }
+    fs.create_file("/other/file", 0o644).unwrap();
+    fs.create_file("/file", 0o644).unwrap();
+    let parent = fs.core.inode(fs.metadata("/top/d").unwrap().ino).unwrap();
+    let lead_to = |path: &str| {
+        let ino = fs.metadata(path).unwrap().ino;
+        let op = fs.core.volume.begin().unwrap();
+        let name = Name::new(b"e").unwrap();
+        assert!(fs.namespace().redirect_entry(&op, &parent, name, ino, FileKind::Directory).unwrap());
+    };
+    for path in ["/other", "/"] {
+        lead_to(path);
+        for tree in ["/top", "/top/d/e"] {
+            let error = fs.remove_all(tree).unwrap_err();
+            assert!(error.is_corruption(), "{error}");
+        }
+        for path in ["/top/d", "/other/file", "/file"] {
+            fs.metadata(path).unwrap();
+        }
+    }
+}

@@ -130,3 +130,29 @@ fn deep_trees_are_climbed_and_circles_are_found_out() {
     let error = namespace.is_ancestor(&namespace.root().unwrap(), bottom.inode()).unwrap_err();
     assert!(error.is_corruption(), "{error}");
 }
+
+/// Nothing has changed then, and the volume goes on. In its own directory such a one gets another name.
+#[test]
+fn a_directory_without_an_entry_for_its_parent_is_not_moved() {
+    let fs = open();
+    for path in ["/a", "/b", "/b/there"] {
+        fs.create_dir(path, 0o755).unwrap();
+    }
+    fs.create_dir("/a/d", 0o755).unwrap();
+    let inode = fs.core.inode(fs.metadata("/a/d").unwrap().ino).unwrap();
+    {
+        let op = fs.core.volume.begin().unwrap();
+        fs.namespace().remove_entry(&op, &inode, Name::PARENT, None).unwrap();
+    }
+    for (to, mode) in
+        [("/b/d", RenameMode::NoReplace), ("/b/there", RenameMode::Replace), ("/b/there", RenameMode::Exchange)]
+    {
+        let error = fs.rename("/a/d", to, mode).unwrap_err();
+        assert!(error.is_corruption(), "{error}");
+    }
+    assert!(fs.core.volume.stopped().is_none());
+    fs.rename("/a/d", "/a/e", RenameMode::NoReplace).unwrap();
+    fs.rename("/a/e", "/a/d", RenameMode::Replace).unwrap();
+    assert!(fs.metadata("/b/d").is_err() && fs.metadata("/b/there").is_ok());
+    fs.checkpoint().unwrap();
+}
