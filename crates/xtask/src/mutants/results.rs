@@ -145,12 +145,26 @@ impl Results {
     }
 }
 
-/// A source file without the module of its tests: what is in front of it, and behind.
-fn without_tests(text: &str) -> (&str, &str) {
-    const MODULE: &str = "\n#[cfg(test)]\nmod tests {\n";
-    const END: &str = "\n}\n";
-    let Some((before, module)) = text.split_once(MODULE) else { return (text, "") };
-    (before, module.split_once(END).map_or("", |(_, behind)| behind))
+/// The lines of a source file that are none of the modules of its tests, nor empty.
+fn without_tests(text: &str) -> Vec<&str> {
+    let mut lines = text.lines().filter(|line| !line.is_empty()).peekable();
+    let mut product = Vec::new();
+    while let Some(line) = lines.next() {
+        if !(line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test, ")) {
+            product.push(line);
+            continue;
+        }
+        let mut attributes = vec![line];
+        while let Some(more) = lines.next_if(|line| line.starts_with("#[")) {
+            attributes.push(more);
+        }
+        match lines.next_if(|line| line.starts_with("mod ") || line.starts_with("pub(crate) mod ")) {
+            Some(module) if module.ends_with('{') => while lines.next().is_some_and(|line| line != "}") {},
+            Some(_) => {}
+            None => product.extend(attributes),
+        }
+    }
+    product
 }
 
 #[cfg(test)]
@@ -160,12 +174,14 @@ mod tests {
 
     #[test]
     fn tests_are_no_content() {
-        let with =
-            |tests: &str, behind: &str| format!("fn f() {{}}\n\n#[cfg(test)]\nmod tests {{\n{tests}\n}}\n{behind}");
-        let [one, other, more] = [with("    a", ""), with("    b {\n    }", ""), with("    a", "fn g() {}\n")];
-        assert_eq!(without_tests(&one), without_tests(&other));
-        assert_ne!(without_tests(&one), without_tests(&more));
-        assert_ne!(without_tests("fn f() {}\n"), without_tests("fn g() {}\n"));
+        let plain = "fn f() {}\n";
+        let inline = "fn f() {}\n\n#[cfg(test)]\n#[allow(x)] // why\nmod tests {\n    fn a() {\n    }\n}\n";
+        let aside = "fn f() {}\n\n#[cfg(all(test, not(loom)))]\nmod tests;\n";
+        for text in [plain, inline, aside] {
+            assert_eq!(without_tests(text), ["fn f() {}"]);
+        }
+        let behind = format!("{inline}#[cfg(test)]\nfn g() {{}}\n");
+        assert_eq!(without_tests(&behind), ["fn f() {}", "#[cfg(test)]", "fn g() {}"]);
     }
 
     #[test]
