@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use super::fault::Kind;
 use super::sources::{Cloth, Sources};
 use super::support;
 use super::tree::Tree;
@@ -15,6 +16,11 @@ use crate::{Result, process};
 
 /// So often at most the compiler is asked which faults it refuses.
 const ROUNDS: usize = 60;
+
+/// What is blamed, one after the other, until there is something: the fault at the place, and then those of the function
+/// by their kinds. A statement that is left out leaves a variable without a value, or a value that went in use, and the
+/// complaint stands far from it.
+const WIDELY: [Option<Kind>; 4] = [None, Some(Kind::Statement), Some(Kind::Entry), Some(Kind::Value)];
 
 /// A program of tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,18 +87,13 @@ struct Complaint {
 /// Adds the faults that complaints are about.
 fn refuse(sources: &Sources, cloth: &Cloth, complaints: &[Complaint], refused: &mut BTreeSet<usize>) {
     for complaint in complaints {
-        let new = |places: &[(String, Range<usize>)], widely: bool, refused: &BTreeSet<usize>| -> Vec<usize> {
+        let new = |places: &[(String, Range<usize>)], widely: Option<Kind>, refused: &BTreeSet<usize>| -> Vec<usize> {
             let blamed = places.iter().flat_map(|(file, at)| sources.blamed(cloth, file, at, widely));
             blamed.filter(|number| !refused.contains(number)).collect()
         };
-        for (places, widely) in [
-            (&complaint.primary, false),
-            (&complaint.others, false),
-            (&complaint.primary, true),
-            (&complaint.others, true),
-        ] {
-            let blamed = new(places, widely, refused);
-            if !blamed.is_empty() {
+        for widely in WIDELY {
+            let blamed = [&complaint.primary, &complaint.others].map(|places| new(places, widely, refused));
+            if let Some(blamed) = blamed.into_iter().find(|blamed| !blamed.is_empty()) {
                 refused.extend(blamed);
                 break;
             }

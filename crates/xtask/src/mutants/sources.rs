@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::fault::{Fault, Site};
+use super::fault::{Fault, Kind, Site};
 use super::find;
 use super::weave::{self, Woven};
 use crate::Result;
@@ -96,8 +96,8 @@ impl Sources {
     }
 
     /// The faults that a complaint of the compiler about a place is about: the one that stands there, or those whose
-    /// right side it is; else those of the last site within the place. With `widely`, those of the whole function.
-    pub(super) fn blamed(&self, cloth: &Cloth, file: &str, place: &Range<usize>, widely: bool) -> Vec<usize> {
+    /// right side it is; else those of the last site within the place. With `widely`, all of this kind in the function.
+    pub(super) fn blamed(&self, cloth: &Cloth, file: &str, place: &Range<usize>, widely: Option<Kind>) -> Vec<usize> {
         let Some((index, woven)) = cloth.0.get(file) else { return Vec::new() };
         let source = &self.files[*index];
         let numbers = source.numbers();
@@ -108,14 +108,17 @@ impl Sources {
         let nearest = around
             .min_by_key(|site| site.range.len())
             .or_else(|| within.max_by_key(|site| site.range.start))
-            .or_else(|| before.filter(|_| widely).max_by_key(|site| site.range.start));
-        let pairs: Vec<(usize, usize)> = match nearest {
-            Some(found) if widely => source.of_function_of(found.site).flat_map(of_site).collect(),
-            Some(found) => match found.wrong {
+            .or_else(|| before.filter(|_| widely.is_some()).max_by_key(|site| site.range.start));
+        let pairs: Vec<(usize, usize)> = match (nearest, widely) {
+            (Some(found), Some(kind)) => {
+                let sites = source.of_function_of(found.site);
+                sites.filter(|site| source.sites[*site].kind == kind).flat_map(of_site).collect()
+            }
+            (Some(found), None) => match found.wrong {
                 Some(wrong) => vec![(found.site, wrong)],
                 None => of_site(found.site).collect(),
             },
-            None => Vec::new(),
+            (None, _) => Vec::new(),
         };
         pairs.into_iter().map(|(site, wrong)| numbers[site] + wrong).collect()
     }
