@@ -7,6 +7,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use f2fs_device::{AlignedBuf, BlockDevice};
 use f2fs_uring::{OpenError, OpenOptions, UringDevice};
@@ -22,6 +24,18 @@ fn image() -> (tempfile::TempDir, PathBuf) {
 
 fn write(path: &Path) -> Result<Arc<UringDevice>, OpenError> {
     UringDevice::open(path, OpenOptions::new())
+}
+
+/// The same where nobody has it open any more. A process that another test is about to start has the open files of this
+/// one until its program begins.
+fn write_when_closed(path: &Path) -> Arc<UringDevice> {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        match write(path) {
+            Err(OpenError::AlreadyOpen { .. }) if Instant::now() < end => thread::sleep(Duration::from_millis(1)),
+            opened => return opened.unwrap(),
+        }
+    }
 }
 
 fn read(path: &Path) -> Result<Arc<UringDevice>, OpenError> {
@@ -43,11 +57,11 @@ fn assert_in_use(result: Result<Arc<UringDevice>, OpenError>, file: &Path) {
 fn a_file_and_the_loop_device_on_it_have_one_writer() {
     let (_dir, file) = image();
     let Some(device) = Loop::new(&file, &[]) else { return };
-    let open = write(&file).unwrap();
+    let open = write_when_closed(&file);
     assert_in_use(write(&device.0), &file);
     assert_in_use(read(&device.0), &file);
     drop(open);
-    let open = write(&device.0).unwrap();
+    let open = write_when_closed(&device.0);
     // Some of it goes through rings, which hold the lock as well.
     let mut queue = open.queue(4);
     queue.push(f2fs_device::Request::write(3, AlignedBuf::from_bytes(&[3; 4096])));
@@ -63,8 +77,8 @@ fn a_file_and_the_loop_device_on_it_have_one_writer() {
     drop(of_the_device);
     assert_in_use(write(&device.0), &file);
     drop(of_the_file);
-    assert_eq!(write(&file).unwrap().read(3, 1).unwrap().as_bytes()[7], 3);
-    write(&device.0).unwrap();
+    assert_eq!(write_when_closed(&file).read(3, 1).unwrap().as_bytes()[7], 3);
+    write_when_closed(&device.0);
 }
 
 #[test]
@@ -75,7 +89,7 @@ fn parts_of_a_file_are_devices_of_their_own() {
     let open = [write(&front.0).unwrap(), write(&back.0).unwrap()];
     assert_in_use(write(&file), &file);
     drop(open);
-    let open = write(&file).unwrap();
+    let open = write_when_closed(&file);
     assert_in_use(write(&front.0), &file);
     assert_in_use(write(&back.0), &file);
     drop(open);
@@ -105,5 +119,5 @@ fn a_file_that_is_mounted_by_way_of_a_loop_device_is_refused() {
     assert_eq!(error.io_kind(), std::io::ErrorKind::ResourceBusy);
     // As of a block device that is mounted.
     drop(reading.unwrap());
-    write(&file).unwrap();
+    write_when_closed(&file);
 }
