@@ -233,7 +233,7 @@ impl FileSystem {
         let least = least.div_ceil(BLOCK_BYTES);
         let (mut next, mut blocks, mut goes_on) = ((from < until).then_some(from), 0, false);
         while let Some(from) = next {
-            let done = self.core.volume.trim(Trim { from, until, least, goes_on })?;
+            let done = self.core.volume.trim(Trim::new(from, until).least(least).goes_on(goes_on))?;
             blocks += done.blocks;
             (next, goes_on) = (done.next, done.goes_on);
             step(next.unwrap_or(until).0, geometry.main_segments);

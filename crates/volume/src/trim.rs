@@ -30,6 +30,7 @@ pub struct TrimStep {
 
 /// What [`Volume::trim`] gives back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Trim {
     /// The first segment that is looked at.
     pub from: SegmentNo,
@@ -37,8 +38,28 @@ pub struct Trim {
     pub until: SegmentNo,
     /// Free segments that lie together and are fewer blocks than this stay. Of more than 1 GiB it is 1 GiB.
     pub least: u64,
-    /// The step before said so.
+    /// The step before [said so](TrimStep::goes_on).
     pub goes_on: bool,
+}
+
+impl Trim {
+    /// All free segments of these, as the first step.
+    #[must_use]
+    pub fn new(from: SegmentNo, until: SegmentNo) -> Trim {
+        Trim { from, until, least: 0, goes_on: false }
+    }
+
+    /// The same, but nothing that is shorter than so many blocks.
+    #[must_use]
+    pub fn least(self, least: u64) -> Trim {
+        Trim { least, ..self }
+    }
+
+    /// The same behind a step that said so.
+    #[must_use]
+    pub fn goes_on(self, goes_on: bool) -> Trim {
+        Trim { goes_on, ..self }
+    }
 }
 
 impl Volume {

@@ -373,7 +373,7 @@ mod tests {
         let until = SegmentNo(fs.core.volume.geometry().main_segments);
         let (mut next, mut blocks) = (Some(SegmentNo(0)), 0);
         while let Some(from) = next {
-            let step = fs.core.volume.trim(Trim { from, until, least: 0, goes_on: false }).unwrap();
+            let step = fs.core.volume.trim(Trim::new(from, until)).unwrap();
             (next, blocks) = (step.next, blocks + step.blocks);
         }
         assert_eq!(blocks, u64::from(fs.statfs().free_segments) * 512);
