@@ -219,7 +219,8 @@ fn what_could_not_be_written_is_written_by_the_next_try() {
     ];
     for (write, chunk, blocks) in writes {
         let mut parts = Vec::new();
-        for requests in 0..3 {
+        // How many requests a part takes depends on the processor that runs this.
+        for requests in 0.. {
             let fixture = Fixture::new(blocks);
             let dirty = fixture.dirty();
             assert!(dirty > chunk, "{dirty}");
@@ -233,6 +234,9 @@ fn what_could_not_be_written_is_written_by_the_next_try() {
             parts.extend(failed.then_some((dirty - left) / chunk));
             fixture.assert_counted(at_first);
             fixture.assert_there(blocks * IN_BLOCK / 2);
+            if !failed {
+                break;
+            }
         }
         assert!(parts.contains(&0) && parts.iter().any(|part| *part > 0), "{parts:?}");
     }
