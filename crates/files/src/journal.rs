@@ -232,11 +232,11 @@ mod tests {
     /// As much data of syncs waits in memory as was asked for; then all of it is written.
     #[test]
     fn data_waits_in_memory_up_to_its_limit() {
-        for (bytes, waits) in [(0, false), (8 * 4096, false), (1 << 20, true)] {
+        for (bytes, waits) in [(0, false), (8 * 4096, false), (64 << 20, true)] {
             let memory = PlainArc::new(MemoryDevice::new(32 * 1024));
             format(&*memory, &FormatOptions::default()).unwrap();
             let device = PlainArc::new(RecordingDevice::new(memory.snapshot()));
-            let medium = PlainArc::new(RegionMedium::new(MemoryRegion::new(8 << 20).unwrap()));
+            let medium = PlainArc::new(RegionMedium::new(MemoryRegion::new(64 << 20).unwrap()));
             create_journal(device.clone(), medium.clone(), false).unwrap();
             let journal = JournalOptions::new(medium, JournalMode::Journal).write_behind(bytes);
             let fs = FileSystem::open(device.clone(), Options::new().journal(journal)).unwrap();
