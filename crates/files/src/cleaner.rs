@@ -266,18 +266,12 @@ fn clean_urgently(core: &Core, shared: &Shared, policy: VictimPolicy) -> Result<
 mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-    use std::time::Instant;
-
-    use f2fs_device::MemoryDevice;
-    use f2fs_sync::PlainArc;
-    use f2fs_volume::format::{FormatOptions, format};
-
     use super::*;
     use crate::Options;
+    use crate::samples::{formatted, wait_for};
 
     fn empty() -> FileSystem {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         FileSystem::open(device, Options::new()).unwrap()
     }
 
@@ -295,14 +289,6 @@ mod tests {
 
     fn shared() -> Shared {
         Shared { orders: Mutex::new(Orders::default()), wake: Condvar::new() }
-    }
-
-    fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-        let begin = Instant::now();
-        while !is_so() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
-            std::thread::yield_now();
-        }
     }
 
     #[test]

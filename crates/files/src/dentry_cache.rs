@@ -81,11 +81,8 @@ impl DentryCache {
 mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-    use f2fs_device::MemoryDevice;
-    use f2fs_sync::PlainArc;
-    use f2fs_volume::format::{FormatOptions, format};
-
     use super::*;
+    use crate::samples::formatted;
     use crate::{Dir, FileKind, FileSystem, InodeRef, NewFile, Options};
 
     const LARGE: usize = 6;
@@ -96,8 +93,7 @@ mod tests {
     }
 
     fn opened(options: Options) -> (FileSystem, InodeRef) {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, options).unwrap();
         let new = |kind| NewFile::new(kind, 0o755);
         let above = fs.root().unwrap().create("above", &new(FileKind::Directory)).unwrap();

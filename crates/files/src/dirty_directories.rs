@@ -89,6 +89,7 @@ mod tests {
     use f2fs_volume::format::{FormatOptions, format};
 
     use super::*;
+    use crate::samples::formatted;
     use crate::{FileKind, FileSystem, InodeRef, NewFile, Options};
 
     /// A directory with blocks, none of them changed.
@@ -104,8 +105,7 @@ mod tests {
     /// Whoever's turn it was: they are written by their numbers, so that the same changes leave the same image.
     #[test]
     fn each_is_listed_once_and_taken_by_its_number() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let mut all = [hashed(&fs, "a"), hashed(&fs, "b"), hashed(&fs, "c")];
         all.sort_unstable_by_key(|directory| core::cmp::Reverse(directory.ino()));
@@ -129,8 +129,7 @@ mod tests {
     /// What was written ahead is not dirty any more, and on no list.
     #[test]
     fn changed_blocks_are_written_ahead_of_a_checkpoint() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let directory = hashed(&fs, "d");
         directory.create("new", &NewFile::new(FileKind::Fifo, 0o644)).unwrap();

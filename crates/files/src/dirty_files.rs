@@ -92,16 +92,14 @@ pub(crate) fn note_error(files: &[Arc<Inode>], error: &PlainArc<FsError>) {
 mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-    use f2fs_device::MemoryDevice;
     use f2fs_sync::PlainArc;
-    use f2fs_volume::format::{FormatOptions, format};
 
     use super::*;
+    use crate::samples::formatted;
     use crate::{File, FileSystem, Options};
 
     fn file_system() -> FileSystem {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new().page_cache(4 << 20)).unwrap();
         // The first sync writes a checkpoint, and with that all files.
         fs.create_file("/first", 0o644).unwrap().sync_all().unwrap();

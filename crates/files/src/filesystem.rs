@@ -286,20 +286,14 @@ mod tests {
     use f2fs_device::MemoryDevice;
     use f2fs_sync::{PlainArc, stripes_here};
     use f2fs_volume::VolumeOptions;
-    use f2fs_volume::format::{FormatOptions, format};
 
     use super::*;
-
-    fn volume() -> PlainArc<MemoryDevice> {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
-        device
-    }
+    use crate::samples::formatted;
 
     /// Who opens without recovery gives up what was synced; a crash right after that does not bring it back.
     #[test]
     fn what_was_given_up_does_not_come_back() {
-        let device = volume();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         fs.create_file("/first", 0o644).unwrap().sync_all().unwrap();
         fs.create_file("/synced", 0o644).unwrap().sync_all().unwrap();
@@ -316,7 +310,7 @@ mod tests {
 
     #[test]
     fn opening_a_volume_that_was_closed_writes_nothing() {
-        let device = volume();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         fs.create_file("/f", 0o644).unwrap();
         fs.close().unwrap();
@@ -331,7 +325,7 @@ mod tests {
     fn inodes_and_nodes_that_were_in_use_go_when_they_are_asked_to() {
         // The caches keep some for each of their shards.
         let files = 8000.max(12 * stripes_here(256));
-        let device = volume();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         (0..files).for_each(|number| drop(fs.create_file(format!("/{number}"), 0o644).unwrap()));
         fs.close().unwrap();

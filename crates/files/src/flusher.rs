@@ -141,34 +141,20 @@ fn run(core: &Core, stop: &AtomicBool, options: FlusherOptions) {
 mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-    use std::time::Instant;
-
-    use f2fs_device::MemoryDevice;
-    use f2fs_sync::PlainArc;
-    use f2fs_volume::format::{FormatOptions, format};
-
     use f2fs_volume::VolumeOptions;
 
     use super::*;
     use crate::Options;
+    use crate::samples::{formatted, wait_for};
 
     const HOUR: Duration = Duration::from_secs(3600);
     /// Pages of the cache.
     const CACHE: u64 = 1024;
 
     fn file_system() -> FileSystem {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let options = Options::new().page_cache(CACHE * 4096).volume(VolumeOptions::new().dirty_nodes(64));
         FileSystem::open(device, options).unwrap()
-    }
-
-    fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-        let begin = Instant::now();
-        while !is_so() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
-            std::thread::yield_now();
-        }
     }
 
     #[test]

@@ -252,17 +252,16 @@ pub(crate) fn not_freed(ino: Nid, error: &FsError) {
 #[cfg(all(test, not(any(loom, shuttle))))]
 #[allow(clippy::unwrap_used)] // a test fails by panicking
 mod tests {
-    use f2fs_device::MemoryDevice;
+
     use f2fs_sync::PlainArc;
-    use f2fs_volume::format::{FormatOptions, format};
 
     use super::InodeEnds;
+    use crate::samples::formatted;
     use crate::{FileSystem, FsError, Options, RenameMode};
 
     #[test]
     fn a_file_that_was_freed_is_not_opened() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let file = fs.create_file("/a", 0o644).unwrap();
         let (inode, ends) = (&file.handle.inode, InodeEnds(&fs.core));
@@ -285,8 +284,7 @@ mod tests {
     #[test]
     fn a_file_of_many_nodes_leaves_nothing() {
         for page_cache in [0, 4 << 20] {
-            let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-            format(&*device, &FormatOptions::default()).unwrap();
+            let device = formatted(32 * 1024);
             let options = Options::new().page_cache(page_cache);
             let fs = FileSystem::open(device.clone(), options.clone()).unwrap();
             fs.create_dir("/d", 0o755).unwrap();
@@ -320,8 +318,7 @@ mod tests {
     /// What processors kept open under a name that went is counted no more: else nobody would keep the file open again.
     #[test]
     fn a_name_that_moves_leaves_no_handle_of_a_processor() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let own = fs.create_file("/a", 0o644).unwrap();
         let counts = || {
@@ -342,8 +339,7 @@ mod tests {
     #[test]
     fn a_file_that_processors_forget_is_counted_without_them() {
         const FAR: u64 = 1 << 40;
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new().lock_memory(0)).unwrap();
         let own = fs.create_file("/a", 0o644).unwrap();
         let counts = || {
@@ -368,8 +364,7 @@ mod tests {
     #[test]
     fn a_file_that_only_processors_keep_open_leaves_memory() {
         const FAR: u64 = 1 << 40;
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new().lock_memory(0)).unwrap();
         for path in ["/a", "/b"] {
             fs.create_file(path, 0o644).unwrap().set_len(FAR + 1).unwrap();
@@ -387,8 +382,7 @@ mod tests {
     /// Who writes its pages back has it to the end: it is an orphan until then.
     #[test]
     fn a_file_that_is_being_written_back_is_freed_behind_that() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new().page_cache(1 << 20)).unwrap();
         let nothing = used(&fs);
         let file = fs.create_file("/f", 0o644).unwrap();

@@ -81,6 +81,7 @@ impl Hazards {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples::formatted;
 
     /// The version of now, and the last one that is durable.
     struct At(u64, u64);
@@ -117,15 +118,11 @@ mod tests {
     #[cfg(not(any(loom, shuttle)))]
     #[test]
     fn a_name_that_moved_is_one_until_a_checkpoint() {
-        use f2fs_device::MemoryDevice;
         use f2fs_format::hash::dentry_hash;
-        use f2fs_sync::PlainArc;
-        use f2fs_volume::format::{FormatOptions, format};
 
         use crate::{FileSystem, Options, RenameMode};
 
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let root = fs.root().unwrap().ino();
         let is_one = |name: &[u8]| fs.core.hazards.has(&fs.core.volume, root, dentry_hash(name));

@@ -46,18 +46,15 @@ impl File {
 mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-    use f2fs_device::MemoryDevice;
     use f2fs_format::LogType;
-    use f2fs_sync::PlainArc;
-    use f2fs_volume::format::{FormatOptions, format};
 
     use super::*;
+    use crate::samples::formatted;
     use crate::{FileSystem, Options};
 
     #[test]
     fn a_mark_and_a_hint_are_what_they_were_set_to() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         let file = fs.create_file("/f", 0o644).unwrap();
         assert_eq!((file.temperature(), file.write_hint()), (Temperature::Warm, WriteHint::NotSet));

@@ -68,6 +68,7 @@ impl Idle {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::samples::formatted;
 
     #[test]
     fn those_that_were_closed_first_go_while_there_is_too_much() {
@@ -90,14 +91,9 @@ mod tests {
     /// Those that take little are not listed, however often they are closed.
     #[test]
     fn small_files_are_not_listed() {
-        use f2fs_device::MemoryDevice;
-        use f2fs_sync::PlainArc;
-        use f2fs_volume::format::{FormatOptions, format};
-
         use crate::{FileSystem, Options};
 
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let listed = || fs.core.idle.list.lock().entries.len();
         let far = 1 << 40;

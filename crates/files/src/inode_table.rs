@@ -166,10 +166,8 @@ mod tests {
 
     use f2fs_sync::stripes_here;
 
-    use f2fs_device::MemoryDevice;
-    use f2fs_volume::format::{FormatOptions, format};
-
     use super::{Inode, Inodes};
+    use crate::samples::formatted;
     use crate::{FileSystem, Options};
 
     /// Open inodes cannot go, so the table grows. When they are closed, the next checkpoint brings it back to its
@@ -177,8 +175,7 @@ mod tests {
     #[test]
     fn a_table_that_grew_shrinks_again() {
         const FILES: usize = 8000;
-        let device = Arc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new().inode_cache(NonZeroUsize::MIN)).unwrap();
         let inodes = || fs.core.inodes.shards.iter().map(|shard| shard.read().map.len()).sum::<usize>();
         for number in 0..FILES {
@@ -201,8 +198,7 @@ mod tests {
     }
 
     fn file_system() -> FileSystem {
-        let device = Arc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         FileSystem::open(device, Options::new().inode_cache(NonZeroUsize::MIN)).unwrap()
     }
 
@@ -262,8 +258,7 @@ mod tests {
 
     #[test]
     fn files_that_were_looked_at_stay_as_long_as_there_is_room() {
-        let device = Arc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let numbers: Vec<_> =
             (0..200).map(|number| fs.create_file(format!("/{number}"), 0o644).unwrap().ino()).collect();

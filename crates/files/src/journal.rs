@@ -155,15 +155,15 @@ mod tests {
     use f2fs_device_test::RecordingDevice;
     use f2fs_journal::RegionMedium;
     use f2fs_pmem::MemoryRegion;
-    use f2fs_volume::format::{FormatOptions, format};
+
     use f2fs_volume::{JournalMode, Need};
 
     use super::*;
+    use crate::samples::formatted;
     use crate::{FileSystem, Options};
 
     fn volume() -> (PlainArc<MemoryDevice>, SharedMedium) {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let medium = PlainArc::new(RegionMedium::new(MemoryRegion::new(1 << 20).unwrap()));
         create_journal(device.clone(), medium.clone(), false).unwrap();
         (device, medium)
@@ -233,8 +233,7 @@ mod tests {
     #[test]
     fn data_waits_in_memory_up_to_its_limit() {
         for (bytes, waits) in [(0, false), (8 * 4096, false), (64 << 20, true)] {
-            let memory = PlainArc::new(MemoryDevice::new(32 * 1024));
-            format(&*memory, &FormatOptions::default()).unwrap();
+            let memory = formatted(32 * 1024);
             let device = PlainArc::new(RecordingDevice::new(memory.snapshot()));
             let medium = PlainArc::new(RegionMedium::new(MemoryRegion::new(64 << 20).unwrap()));
             create_journal(device.clone(), medium.clone(), false).unwrap();

@@ -174,6 +174,8 @@ mod ranges;
 mod recovery;
 mod remembered;
 mod requests;
+#[cfg(test)]
+mod samples;
 mod sparse;
 mod stat;
 mod stats;

@@ -144,11 +144,8 @@ impl OpenFiles {
 mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-    use f2fs_device::MemoryDevice;
-    use f2fs_sync::PlainArc;
-    use f2fs_volume::format::{FormatOptions, format};
-
     use super::*;
+    use crate::samples::formatted;
     use crate::{File, FileSystem, Options};
 
     fn kept(file: &File) -> Option<&Arc<KeptOpen>> {
@@ -160,8 +157,7 @@ mod tests {
 
     #[test]
     fn those_who_open_a_name_on_one_processor_share_what_it_keeps_open() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let own = fs.create_file("/a", 0o644).unwrap();
         assert!(kept(&own).is_none());
@@ -185,8 +181,7 @@ mod tests {
     #[test]
     fn many_names_of_a_directory_are_remembered() {
         const NAMES: usize = 8;
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let paths: Vec<_> = (0..NAMES).map(|number| format!("/file {number}")).collect();
         let _own: Vec<_> = paths.iter().map(|path| fs.create_file(path, 0o644).unwrap()).collect();

@@ -245,12 +245,9 @@ impl Options {
 mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-    use f2fs_device::MemoryDevice;
-    use f2fs_sync::PlainArc;
-    use f2fs_volume::format::{FormatOptions, format};
-
     use super::*;
     use crate::FileSystem;
+    use crate::samples::formatted;
 
     #[test]
     fn an_option_is_what_it_was_set_to() {
@@ -279,8 +276,7 @@ mod tests {
 
     #[test]
     fn a_page_cache_is_there_if_it_was_asked_for() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         for bytes in [0, 1 << 20] {
             let fs = FileSystem::open(device.clone(), Options::new().page_cache(bytes)).unwrap();
             assert_eq!(fs.has_page_cache(), bytes != 0);

@@ -85,19 +85,14 @@ impl PathCache {
 mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-    use std::sync::Arc;
-
-    use f2fs_device::MemoryDevice;
-    use f2fs_volume::format::{FormatOptions, format};
-
+    use crate::samples::formatted;
     use crate::{FileSystem, Options};
 
     /// Each directory of a path, made one after the other, with names as programs give them. Had two of them one place,
     /// each would take it from the other in each look-up.
     #[test]
     fn all_directories_of_a_path_are_remembered() {
-        let device = Arc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         for names in [
             ["1", "2", "3", "4", "5"],

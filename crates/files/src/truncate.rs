@@ -190,20 +190,17 @@ impl Step<'_, '_> {
 mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-    use f2fs_device::MemoryDevice;
     use f2fs_format::inode::Inode as RawInode;
-    use f2fs_sync::PlainArc;
-    use f2fs_volume::format::{FormatOptions, format};
 
     use super::*;
+    use crate::samples::formatted;
     use crate::{File, FileSystem, Options};
 
     const B: u64 = 4096;
     const WIDTH: u64 = ADDRS_PER_BLOCK as u64;
 
     fn file_system() -> FileSystem {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         FileSystem::open(device, Options::new()).unwrap()
     }
 

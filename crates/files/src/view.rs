@@ -193,23 +193,15 @@ impl<'a> VolumeView<'a> {
 mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-    use f2fs_device::MemoryDevice;
-    use f2fs_sync::PlainArc;
     use f2fs_volume::VolumeOptions;
-    use f2fs_volume::format::{FormatOptions, format};
 
     use super::*;
+    use crate::samples::formatted;
     use crate::{FileKind, NewFile, Options};
-
-    fn volume() -> PlainArc<MemoryDevice> {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
-        device
-    }
 
     #[test]
     fn numbers_that_can_be_handed_out_are_counted_and_held_back() {
-        let fs = FileSystem::open(volume(), Options::new()).unwrap();
+        let fs = FileSystem::open(formatted(32 * 1024), Options::new()).unwrap();
         let free = fs.volume().allocatable_nids().unwrap();
         fs.create_file("/a", 0o644).unwrap();
         assert_eq!(fs.volume().allocatable_nids().unwrap(), free - 1);
@@ -221,7 +213,7 @@ mod tests {
 
     #[test]
     fn blocks_in_use_are_those_that_are_counted() {
-        let fs = FileSystem::open(volume(), Options::new()).unwrap();
+        let fs = FileSystem::open(formatted(32 * 1024), Options::new()).unwrap();
         let file = fs.create_file("/a", 0o644).unwrap();
         file.write_at(&[1; 40_000], 0).unwrap();
         fs.checkpoint().unwrap();
@@ -234,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_view_says_how_the_volume_is() {
-        let device = volume();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         let unnamed = fs.root().unwrap().create_unnamed(&NewFile::new(FileKind::Regular, 0o644)).unwrap();
         assert_eq!(fs.volume().orphans(), [unnamed.ino()]);
@@ -256,7 +248,7 @@ mod tests {
 
     #[test]
     fn nodes_that_were_synced_stand_behind_the_checkpoint() {
-        let device = volume();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         fs.create_file("/first", 0o644).unwrap().sync_all().unwrap(); // a checkpoint
         fs.create_file("/synced", 0o644).unwrap().sync_all().unwrap();

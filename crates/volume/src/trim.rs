@@ -63,8 +63,8 @@ impl Trim {
 }
 
 impl Volume {
-    /// Discards free segments, from those of 1 GiB at most, and waits for the device. Nothing else happens on the
-    /// volume meanwhile. Segments that were emptied since the last checkpoint are left out, and so is a volume on zones,
+    /// Does one step: discards free segments, 1 GiB of them at most, and waits for the device. Nothing else happens on
+    /// the volume meanwhile. Segments that were emptied since the last checkpoint are left out, and so is a volume on zones,
     /// whose zones are begun anew when they are empty.
     ///
     /// # Errors

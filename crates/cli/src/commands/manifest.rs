@@ -15,7 +15,8 @@ pub(crate) fn run(image: &Path, access: Access, host: bool, max_hash: u64) -> Re
     let mut failures = Failures::default();
     let stdout = std::io::stdout().lock();
     let is_seen = stdout.is_terminal();
-    let mut out = std::io::BufWriter::new(stdout);
+    // On a terminal each line is seen as it comes, and in front of a message that comes behind it.
+    let mut out: Box<dyn Write> = if is_seen { Box::new(stdout) } else { Box::new(std::io::BufWriter::new(stdout)) };
     let mut unhashed = 0_u64;
     let mut print = |entry: &ManifestEntry| {
         unhashed += u64::from(entry.content == Content::Unhashed);

@@ -90,6 +90,7 @@ mod tests {
     use f2fs_volume::format::{FormatOptions, format};
     use f2fs_volume::{Allocation, CostModel, Trim, VictimPolicy, VolumeOptions};
 
+    use crate::samples::formatted;
     use crate::{FileSystem, FsError, Options};
 
     /// Free sections with which no more are emptied beside others.
@@ -98,8 +99,7 @@ mod tests {
     /// Segments that were cleared for writes are nobody's until a checkpoint, and the logs' from then on.
     #[test]
     fn a_checkpoint_gives_cleared_segments_to_the_logs() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let volume = VolumeOptions::new().allocation(Allocation::partial(CostModel::sata_ssd())).lanes(1);
         let fs = FileSystem::open(device, Options::new().volume(volume)).unwrap();
         // Holes of eight blocks, and between them one block that is worth moving.
@@ -209,8 +209,7 @@ mod tests {
     /// A checkpoint is written for what it frees, and for nothing else.
     #[test]
     fn a_cleaning_with_nothing_to_move_writes_a_checkpoint_only_if_segments_wait_for_it() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         fs.create_file("/large", 0o644).unwrap().write_at(&vec![7; 6 << 20], 0).unwrap();
         fs.checkpoint().unwrap();
@@ -235,8 +234,7 @@ mod tests {
     #[test]
     fn what_was_cleared_for_writes_is_theirs_after_a_checkpoint() {
         for allocation in [Allocation::partial(CostModel::sata_ssd()), Allocation::default()] {
-            let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-            format(&*device, &FormatOptions::default()).unwrap();
+            let device = formatted(32 * 1024);
             let moves = allocation != Allocation::default();
             let volume = VolumeOptions::new().allocation(allocation).lanes(1);
             let fs = FileSystem::open(device, Options::new().volume(volume)).unwrap();
@@ -267,8 +265,7 @@ mod tests {
     /// What is left in a section of nodes moves with the checkpoint: until then the section counts as gained.
     #[test]
     fn sections_of_nodes_count_before_they_are_free() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
         thin_nodes(&fs);
         let (before, stat) = (fs.write_stat(), fs.statfs());
@@ -362,8 +359,7 @@ mod tests {
     /// What was removed since the last checkpoint is in that: a power cut brings it back.
     #[test]
     fn what_the_last_checkpoint_needs_is_not_given_back() {
-        let device = PlainArc::new(MemoryDevice::new((128 << 20) >> 12));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted((128 << 20) >> 12);
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         let kept = vec![7; 6 << 20];
         fs.create_file("/kept", 0o644).unwrap().write_at(&kept, 0).unwrap();

@@ -4,19 +4,17 @@
 use core::num::NonZeroUsize;
 use core::time::Duration;
 
-use f2fs_device::MemoryDevice;
 use f2fs_format::LogType;
 use f2fs_segment::SegmentError;
-use f2fs_sync::{PlainArc, stripes_here};
-use f2fs_volume::format::{FormatOptions, format};
+use f2fs_sync::stripes_here;
 use f2fs_volume::{NewNode, VolumeError, VolumeOptions};
 
 use super::*;
+use crate::samples::formatted;
 use crate::{FileKind, FileSystem, InodeRef, NewFile, RenameMode};
 
 fn open() -> FileSystem {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     fs.checkpoint().unwrap();
     fs
@@ -113,8 +111,7 @@ fn who_attends_is_woken_once_until_it_looks() {
 fn a_checkpoint_that_is_due_drops_inodes_above_the_limit() {
     // The table keeps some for each of its shards.
     let files = 12 * stripes_here(256);
-    let device = PlainArc::new(MemoryDevice::new(128 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(128 * 1024);
     let options = Options::new().volume(VolumeOptions::new().dirty_nodes(100)).inode_cache(NonZeroUsize::MIN);
     let fs = FileSystem::open(device, options).unwrap();
     let path = |number: usize| format!("/{number}");
@@ -134,8 +131,7 @@ fn a_checkpoint_that_is_due_drops_inodes_above_the_limit() {
 #[test]
 fn each_operation_writes_a_checkpoint_that_is_due() {
     const TIMES: usize = 300;
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new().volume(VolumeOptions::new().dirty_nodes(50))).unwrap();
     let root = fs.root().unwrap();
     let new = NewFile::new(FileKind::Regular, 0o644);

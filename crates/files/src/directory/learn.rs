@@ -92,9 +92,9 @@ mod tests {
 
     use f2fs_device::MemoryDevice;
     use f2fs_format::dentry::{DentryLayout, ENTRY_SIZE};
-    use f2fs_volume::format::format;
 
     use super::*;
+    use crate::samples::formatted;
     use crate::{FileSystem, FsError, InodeRef, Options};
 
     const NAMES: u32 = 3000;
@@ -105,8 +105,7 @@ mod tests {
 
     /// A volume with that many files in `/d`.
     fn volume() -> Arc<MemoryDevice> {
-        let device = Arc::new(MemoryDevice::new(16 * 1024));
-        format(&*device, &Default::default()).unwrap();
+        let device = formatted(16 * 1024);
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         fs.create_dir("/d", 0o755).unwrap();
         (0..NAMES).for_each(|number| drop(fs.create_file(format!("/d/{}", name(number)), 0o644).unwrap()));

@@ -100,18 +100,16 @@ impl FileData<'_> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use f2fs_device::MemoryDevice;
-    use f2fs_sync::Arc;
-    use f2fs_volume::format::{FormatOptions, format};
+
     use f2fs_volume::tree::present_blocks;
 
+    use crate::samples::formatted;
     use crate::{FileSystem, Options};
 
     /// A damaged directory may claim the largest size there is: a listing must not visit each of its million nodes.
     #[test]
     fn a_hole_is_passed_in_one_step() {
-        let device = Arc::new(MemoryDevice::new((64 << 20) >> 12));
-        format(&*device, &FormatOptions::default()).unwrap();
+        let device = formatted((64 << 20) >> 12);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let file = fs.create_file("/sparse", 0o644).unwrap();
         let (addresses, end) = {

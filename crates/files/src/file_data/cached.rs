@@ -47,7 +47,7 @@ impl Drop for PastCache<'_> {
 }
 
 impl<'a> FileData<'a> {
-    /// The file's part of the page cache, which is there, if the file goes through it.
+    /// The file's part of the page cache, if the file goes through it. The caller knows that there is a cache.
     #[inline]
     pub(crate) fn pages_of<'i>(&self, inode: &'i Inode, content: &'i Content) -> Option<&'i FilePages> {
         if inode.kind != FileKind::Regular || inode.form.cluster().is_some() {

@@ -1,28 +1,22 @@
 //! What operations on the data leave in the inode.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use f2fs_device::{MemoryDevice, Operation};
+use f2fs_device::Operation;
 use f2fs_device_test::{FaultDevice, FaultRule, HeldDevice};
 use f2fs_format::BLOCK_SIZE;
 use f2fs_format::inode::{Inode as RawInode, advise, inline};
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_sync::PlainArc;
-use f2fs_volume::format::format;
 use f2fs_volume::tree::find_slot;
 
 use super::*;
+use crate::samples::formatted;
 use crate::{AllocateFlags, File, FileKind, FileSystem, FsError, NewFile, Options};
 
 const STRIDE: u64 = (ADDRS_PER_BLOCK * BLOCK_SIZE) as u64;
 
-fn volume() -> PlainArc<MemoryDevice> {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &Default::default()).unwrap();
-    device
-}
-
 fn open(options: Options) -> FileSystem {
-    FileSystem::open(volume(), options).unwrap()
+    FileSystem::open(formatted(32 * 1024), options).unwrap()
 }
 
 fn keeps_size(file: &File) -> bool {
@@ -97,7 +91,7 @@ fn the_inode_says_whether_blocks_are_reserved_behind_the_end() {
 fn an_allocation_that_fails_takes_its_word_back() {
     let keep_size = [AllocateFlags::NONE, AllocateFlags::KEEP_SIZE];
     for (kept, flags) in [false, true].into_iter().flat_map(|kept| keep_size.map(|flags| (kept, flags))) {
-        let memory = volume();
+        let memory = formatted(32 * 1024);
         {
             let fs = FileSystem::open(memory.clone(), Options::new()).unwrap();
             let file = fs.create_file("/file", 0o644).unwrap();
@@ -260,7 +254,7 @@ fn a_cut_that_fails_leaves_the_size_of_the_page_cache() {
 fn a_durable_write_that_fails_leaves_what_others_wrote_behind_it() {
     const BLOCK: u64 = BLOCK_SIZE as u64;
     for beside in [false, true] {
-        let faulty = PlainArc::new(FaultDevice::new(volume()));
+        let faulty = PlainArc::new(FaultDevice::new(formatted(32 * 1024)));
         let held = PlainArc::new(HeldDevice::new(faulty.clone()));
         let fs = FileSystem::open(held.clone(), Options::new()).unwrap();
         let file = fs.create_file("/file", 0o644).unwrap();

@@ -262,18 +262,14 @@ pub(crate) fn range_end(content: &Content, offset: u64, len: u64) -> Result<u64,
 mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-    use f2fs_device::MemoryDevice;
-    use f2fs_sync::PlainArc;
-    use f2fs_volume::format::format;
-
     use super::*;
+    use crate::samples::formatted;
     use crate::{AllocateFlags, FileSystem, Options};
 
     /// Linux keeps there where the longest piece of the file lies.
     #[test]
     fn the_extent_in_the_inode_is_forgotten() {
-        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-        format(&*device, &Default::default()).unwrap();
+        let device = formatted(32 * 1024);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         let file = fs.create_file("/f", 0o644).unwrap();
         file.write_at(&[7; 100_000], 0).unwrap();

@@ -5,18 +5,16 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use f2fs_device::MemoryDevice;
 use f2fs_sync::PlainArc;
-use f2fs_volume::format::{FormatOptions, format};
 
 use super::*;
 use crate::Options;
+use crate::samples::formatted;
 
 /// By its number and its generation: at once if it is in memory, also beside operations.
 #[test]
 fn an_inode_is_found_again_as_long_as_it_is_the_same() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     let file = fs.create_file("/f", 0o644).unwrap();
     let (ino, generation) = (file.ino(), file.metadata().unwrap().generation);
@@ -43,8 +41,7 @@ fn an_inode_is_found_again_as_long_as_it_is_the_same() {
 /// Who only reads a volume leaves its orphans as they are, and nobody gets one by its number.
 #[test]
 fn an_orphan_of_a_crash_is_not_found() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
     let orphan = fs.root().unwrap().create_unnamed(&NewFile::new(FileKind::Regular, 0o644)).unwrap();
     let (ino, generation) = (orphan.ino(), orphan.metadata().unwrap().generation);
@@ -60,8 +57,7 @@ fn an_orphan_of_a_crash_is_not_found() {
 /// Where it has left memory as well: who waits for all operations waits for this one for ever.
 #[test]
 fn one_that_was_known_before_is_found_beside_an_operation() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     let [one, gone] = ["one", "gone"].map(|name| {
         fs.root().unwrap().create(name, &NewFile::new(FileKind::Regular, 0o644)).unwrap().metadata().unwrap()

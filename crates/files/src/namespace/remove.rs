@@ -152,17 +152,21 @@ impl Namespace<'_> {
         }
         // Or it was moved a moment ago.
         let _tree = self.rename.lock();
-        let is_named = match self.child(parent, name) {
-            Ok(found) => found.ino == child.ino,
-            Err(FsError::NotFound) => false,
-            Err(error) => return Err(error),
-        };
         match self.other_parent(parent, child)? {
-            Some(above) if is_named => {
+            Some(above) if self.leads_to(parent, name, child)? => {
                 let (found, here) = (above.0.into(), parent.ino.0.into());
                 Err(FsError::corrupt("parent of a directory that is named here", found, here, here))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Whether a name means this inode now.
+    fn leads_to(&self, parent: &Inode, name: &[u8], child: &Inode) -> Result<bool, FsError> {
+        match self.child(parent, name) {
+            Ok(found) => Ok(found.ino == child.ino),
+            Err(FsError::NotFound) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -177,10 +181,8 @@ impl Namespace<'_> {
     /// lead here, as they stand now.
     fn is_moved(&self, parent: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> Result<bool, FsError> {
         let _tree = self.rename.lock();
-        match self.child(parent, name) {
-            Ok(found) if found.ino == child.ino => {}
-            Ok(_) | Err(FsError::NotFound) => return Ok(true),
-            Err(error) => return Err(error),
+        if !self.leads_to(parent, name, child)? {
+            return Ok(true);
         }
         match self.is_ancestor(child, parent) {
             Err(FsError::NotFound) => Ok(true),

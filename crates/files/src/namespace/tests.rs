@@ -7,6 +7,7 @@ use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{FsyncMode, VolumeOptions};
 
 use crate::name::Name;
+use crate::samples::formatted;
 use crate::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode};
 
 mod read_errors;
@@ -14,8 +15,7 @@ mod times;
 mod ways_up;
 
 fn open(mode: FsyncMode) -> FileSystem {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     FileSystem::open(device, Options::new().volume(VolumeOptions::new().fsync(mode))).unwrap()
 }
 

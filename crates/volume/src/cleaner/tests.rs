@@ -1,3 +1,4 @@
+//! Sections that are emptied, in each of the ways that lead there.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod ahead;
@@ -5,10 +6,12 @@ mod alone;
 mod moving;
 mod steps;
 
+use f2fs_device::AlignedBuf;
 use f2fs_format::{LogType, SegmentNo};
 
 use crate::samples::{inode, segment, segments, write};
-use crate::{Node, Reason, Volume};
+use crate::tree::Slot;
+use crate::{Flight, Node, Reason, Volume};
 
 /// Segments of which so many blocks each are in use, and that no log stands in, as of a checkpoint; the nodes that name
 /// the blocks.
@@ -36,6 +39,34 @@ fn segment_of(volume: &Volume, node: &Node) -> SegmentNo {
 fn settle(volume: &Volume) {
     volume.checkpoints().write(Reason::Sync).unwrap();
     segments(volume).set_pressure(0, 0);
+}
+
+/// A segment of nodes of which one in eight is left, as of a checkpoint.
+fn eighth_of_nodes(volume: &Volume) {
+    let mut nodes: Vec<Node> = (0..256).map(|_| inode(volume)).collect();
+    settle(volume);
+    // The first segment is full with these.
+    nodes.extend((0..260).map(|_| inode(volume)));
+    settle(volume);
+    let op = volume.begin().unwrap();
+    (0..512).filter(|at| at % 8 != 0).for_each(|at| volume.nodes().remove(&op, &nodes[at]).unwrap());
+    drop(op);
+    settle(volume);
+}
+
+/// A node whose first 99 blocks are the only ones in use of their segment, and another node, of which a write is on its
+/// way there, in a block that no slot names yet: of that nobody is asked.
+fn with_a_write_on_its_way(volume: &Volume) -> (Node, Node, Flight) {
+    let (writer, node) = (inode(volume), inode(volume));
+    write(volume, &node, 0..511, LogType::WarmData);
+    volume.slots().clear(&volume.begin().unwrap(), &node, 99..511, |_, _| {}).unwrap();
+    settle(volume);
+    let op = volume.begin().unwrap();
+    let slot = Slot { node: writer.clone(), index: 0 };
+    volume.data().reserve(&op, 1).unwrap();
+    let flight = Flight::begin_blocks(&op, LogType::WarmData, [slot].into_iter(), AlignedBuf::new(1), 0).unwrap();
+    drop(op);
+    (node, writer, flight)
 }
 
 /// The segments that are marked as victims.

@@ -7,13 +7,13 @@ use f2fs_volume::Reason;
 use f2fs_volume::format::{FormatOptions, format};
 
 use super::*;
+use crate::samples::formatted;
 use crate::{FileSystem, Options, Time};
 
 const BLOCK: usize = BLOCK_BYTES as usize;
 
 fn cached() -> FileSystem {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     FileSystem::open(device, Options::new().page_cache(64 << 20)).unwrap()
 }
 

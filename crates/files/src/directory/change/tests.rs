@@ -8,6 +8,7 @@ use f2fs_sync::{Arc, PlainArc};
 use f2fs_volume::format::{FormatOptions, format};
 
 use crate::inode::Inode;
+use crate::samples::formatted;
 use crate::{FileSystem, FsError, Options};
 
 /// Buckets of the first level, of two blocks each.
@@ -66,8 +67,7 @@ fn a_directory_whose_first_level_its_inode_does_not_reach_stays_in_the_inode() {
 
 /// A directory with names of `len` letters, in blocks of its own.
 fn hashed(names: usize, len: usize) -> (FileSystem, Arc<Inode>) {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     fs.create_file("/f", 0o644).unwrap();
     fs.create_dir("/d", 0o755).unwrap();
@@ -121,8 +121,7 @@ fn names_are_listed_before_they_are_written() {
 /// Who lists a directory in parts goes on behind the last name that it was given, though the directory grows meanwhile.
 #[test]
 fn names_keep_their_places_when_a_directory_grows_out_of_its_inode() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     fs.create_file("/f", 0o644).unwrap();
     fs.create_dir("/d", 0o755).unwrap();

@@ -1,22 +1,20 @@
 //! Names that stand where their bytes do not lead.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device::BlockDevice;
 use f2fs_format::feature::Features;
 use f2fs_format::hash::dentry_hash;
 use f2fs_format::inode::flags;
 use f2fs_format::superblock::SuperBlock;
-use f2fs_sync::PlainArc;
-use f2fs_volume::format::{FormatOptions, format};
 
 use crate::name::Name;
+use crate::samples::formatted;
 use crate::{FileKind, FileSystem, FsError, Options};
 
 /// A folded name beyond ASCII stands in the bucket of its folded form, on any level, among thousands of others.
 #[test]
 fn a_folded_name_is_found_in_any_block() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
     let file = fs.create_file("/f", 0o644).unwrap().ino();
     fs.create_dir("/d", 0o755).unwrap();

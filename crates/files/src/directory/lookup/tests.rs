@@ -1,18 +1,14 @@
 //! Listings in parts.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use f2fs_device::MemoryDevice;
-use f2fs_sync::PlainArc;
-use f2fs_volume::format::{FormatOptions, format};
-
 use super::*;
 use crate::inode::Inode;
+use crate::samples::formatted;
 use crate::{FileSystem, Options};
 
 /// A directory with so many names of all lengths.
 fn directory(names: usize) -> (FileSystem, Arc<Inode>) {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     fs.create_file("/f", 0o644).unwrap();
     fs.create_dir("/d", 0o755).unwrap();

@@ -3,12 +3,11 @@
 
 use std::cell::RefCell;
 
-use f2fs_device::MemoryDevice;
 use f2fs_sync::{Arc, PlainArc};
-use f2fs_volume::format::{FormatOptions, format};
 
 use super::lasting;
 use crate::inode::Inode;
+use crate::samples::formatted;
 use crate::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode};
 
 /// What is done with an inode fails as long as it is freed.
@@ -18,8 +17,7 @@ fn with(inode: &Arc<Inode>) -> Result<f2fs_format::Nid, FsError> {
 
 #[test]
 fn a_name_is_looked_up_again_if_its_inode_went() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     let inodes = ["/gone", "/here"].map(|path| fs.core.inode(fs.create_file(path, 0o644).unwrap().ino()).unwrap());
     let [gone, here] = &inodes;
@@ -39,8 +37,7 @@ fn a_name_is_looked_up_again_if_its_inode_went() {
 /// The longest target, and the terminator that old kernels store behind it.
 #[test]
 fn a_target_may_fill_its_block() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
     let target = [b'x'; 4095];
     fs.symlink(&target, "/link", &NewFile::new(FileKind::Symlink, 0o777)).unwrap();
@@ -66,8 +63,7 @@ fn a_target_may_fill_its_block() {
 /// A directory that moved has another one above it, whoever went that way before.
 #[test]
 fn the_way_up_is_looked_up_anew() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     for path in ["/a", "/a/b", "/c"] {
         fs.create_dir(path, 0o755).unwrap();

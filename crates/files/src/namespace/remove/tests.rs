@@ -1,22 +1,19 @@
 //! Files without a name that are still open, up to as many as a checkpoint pack lists; and trees that others fill.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use f2fs_device::MemoryDevice;
 use f2fs_format::Nid;
-use f2fs_sync::PlainArc;
 use f2fs_volume::VolumeError;
-use f2fs_volume::format::{FormatOptions, format};
 
 use super::{Emptied, MOST_ROUNDS};
 use crate::name::Name;
+use crate::samples::formatted;
 use crate::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode};
 
 /// The checkpoint pack lists so many orphans and no more: whatever may make another one is refused before it changes
 /// anything.
 #[test]
 fn no_room_for_another_orphan() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
     let data: Vec<u8> = (0..10_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
     let held = fs.create_file("/held", 0o644).unwrap();
@@ -88,8 +85,7 @@ fn no_room_for_another_orphan() {
 /// Who followed a symbolic link may read it when it has gone. Its block may be another file's by then.
 #[test]
 fn a_link_that_went_leads_to_no_block() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     let target = [b'x'; 4000];
     fs.symlink(&target, "/link", &NewFile::new(FileKind::Symlink, 0o777)).unwrap();
@@ -105,8 +101,7 @@ fn a_link_that_went_leads_to_no_block() {
 /// together.
 #[test]
 fn a_tree_is_gone_through_anew_so_often_and_no_more() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     let root = fs.namespace().root().unwrap();
     let mut emptied = [(); 2].map(|()| Emptied::new(root.clone(), Vec::new(), root.clone()));
@@ -126,8 +121,7 @@ fn a_tree_is_gone_through_anew_so_often_and_no_more() {
 /// Whoever meets a directory for the second time asks whether it was moved, or leads to itself.
 #[test]
 fn a_directory_that_was_moved_leads_to_none_of_those_above() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     for path in ["/a", "/a/b", "/a/b/c"] {
         fs.create_dir(path, 0o755).unwrap();
@@ -147,8 +141,7 @@ fn a_directory_that_was_moved_leads_to_none_of_those_above() {
 /// A damaged name leads to a directory elsewhere: nothing there goes. Nor does what is above, where it leads up.
 #[test]
 fn what_is_named_here_and_lies_elsewhere_stays() {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device, Options::new()).unwrap();
     for path in ["/top", "/top/d", "/top/d/e", "/other"] {
         fs.create_dir(path, 0o755).unwrap();

@@ -3,12 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use f2fs_device::MemoryDevice;
-use f2fs_sync::{PlainArc, thread};
-use f2fs_volume::format::{FormatOptions, format};
+use f2fs_sync::thread;
 
 use super::*;
 use crate::directory::Directory;
+use crate::samples::formatted;
 use crate::{FileSystem, Options};
 
 /// Longer than any test waits.
@@ -38,8 +37,7 @@ fn assert_order(fs: &FileSystem, first: Place<'_>, second: Place<'_>) {
 }
 
 fn open() -> FileSystem {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     FileSystem::open(device, Options::new()).unwrap()
 }
 

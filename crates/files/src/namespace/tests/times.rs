@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::*;
+use crate::samples::formatted;
 use crate::{SetTimes, Time};
 
 std::thread_local! {
@@ -19,8 +20,7 @@ fn options() -> Options {
 }
 
 fn start() -> (PlainArc<MemoryDevice>, FileSystem) {
-    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
-    format(&*device, &FormatOptions::default()).unwrap();
+    let device = formatted(32 * 1024);
     let fs = FileSystem::open(device.clone(), options()).unwrap();
     (device, fs)
 }

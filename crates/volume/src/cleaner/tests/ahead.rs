@@ -32,14 +32,7 @@ fn fuller_sections_are_emptied_when_room_is_short() {
 #[test]
 fn sections_of_nodes_are_counted() {
     let volume = zoned(96, 1);
-    let mut nodes: Vec<Node> = (0..256).map(|_| inode(&volume)).collect();
-    settle(&volume);
-    nodes.extend((0..260).map(|_| inode(&volume)));
-    settle(&volume);
-    let op = volume.begin().unwrap();
-    (0..512).filter(|at| at % 8 != 0).for_each(|at| volume.nodes().remove(&op, &nodes[at]).unwrap());
-    drop(op);
-    settle(&volume);
+    eighth_of_nodes(&volume);
     let step = volume.cleaning().step_ahead().unwrap();
     assert_eq!((step.node_blocks, step.segments), (64, 1));
     assert_eq!(volume.pressure.emptied_of_nodes(volume.epoch()), 1);

@@ -1,12 +1,9 @@
 //! Cleaning with the gate closed.
 
-use f2fs_device::AlignedBuf;
-
 use super::*;
 use crate::cleaner::WORTH;
 use crate::samples::{assert_content, leave_free, plain, zoned};
-use crate::tree::Slot;
-use crate::{CleanReport, Flight, VictimPolicy, VolumeError};
+use crate::{CleanReport, VictimPolicy, VolumeError};
 
 fn clean(volume: &Volume, goal: u32) -> CleanReport {
     volume.cleaning().clean_until::<VolumeError>(goal, |_| Ok(())).unwrap()
@@ -130,15 +127,7 @@ fn sections_that_were_begun_are_given_back() {
 #[test]
 fn a_section_that_cannot_be_emptied_is_passed_over() {
     let volume = plain(256);
-    let (writer, node) = (inode(&volume), inode(&volume));
-    write(&volume, &node, 0..511, LogType::WarmData);
-    volume.slots().clear(&volume.begin().unwrap(), &node, 99..511, |_, _| {}).unwrap();
-    settle(&volume);
-    let op = volume.begin().unwrap();
-    let slot = Slot { node: writer, index: 0 };
-    volume.data().reserve(&op, 1).unwrap();
-    let flight = Flight::begin_blocks(&op, LogType::WarmData, [slot].into_iter(), AlignedBuf::new(1), 0).unwrap();
-    drop(op);
+    let (node, _, flight) = with_a_write_on_its_way(&volume);
     let from = segment_of(&volume, &node);
     let others = filled(&volume, &[200, 300]);
     let report = clean(&volume, u32::MAX);

@@ -1,6 +1,6 @@
 //! Steps beside operations.
 
-use f2fs_device::{AlignedBuf, MemoryDevice, Operation};
+use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::{FaultDevice, FaultRule};
 use f2fs_sync::PlainArc;
 
@@ -9,8 +9,7 @@ use crate::cleaner::step::Tried;
 use crate::cleaner::{Emptied, WORTH};
 use crate::format::FormatOptions;
 use crate::samples::{address, assert_content, leave_free, made, plain, zoned};
-use crate::tree::Slot;
-use crate::{AgeThreshold, CleanReport, Flight, NewNode, VictimPolicy, VolumeError};
+use crate::{AgeThreshold, CleanReport, NewNode, VictimPolicy, VolumeError};
 
 #[test]
 fn a_step_moves_what_is_in_use_and_tells_what_it_moved() {
@@ -39,15 +38,7 @@ fn a_step_moves_what_is_in_use_and_tells_what_it_moved() {
 #[test]
 fn nodes_are_moved_by_the_checkpoint() {
     let volume = plain(256);
-    let mut nodes: Vec<Node> = (0..256).map(|_| inode(&volume)).collect();
-    settle(&volume);
-    nodes.extend((0..260).map(|_| inode(&volume)));
-    settle(&volume);
-    // One in eight of those of a whole segment stays.
-    let op = volume.begin().unwrap();
-    (0..512).filter(|at| at % 8 != 0).for_each(|at| volume.nodes().remove(&op, &nodes[at]).unwrap());
-    drop(op);
-    settle(&volume);
+    eighth_of_nodes(&volume);
     let before = volume.stat();
     let step = volume.cleaning().step(VictimPolicy::Greedy).unwrap().unwrap();
     assert_eq!((step.valid, step.data_blocks, step.node_blocks, step.segments), (64, 0, 64, 1));
@@ -135,24 +126,11 @@ fn a_large_section_is_emptied_in_parts() {
     assert_eq!(volume.stat().prefree_segments, 4);
 }
 
-/// Writes that are on their way, in blocks that no slot names yet: of these nobody is asked.
-fn on_its_way<'a>(volume: &Volume, op: &crate::Op<'a>, node: &Node) -> Flight {
-    let slot = Slot { node: node.clone(), index: 0 };
-    volume.data().reserve(op, 1).unwrap();
-    Flight::begin_blocks(op, LogType::WarmData, [slot].into_iter(), AlignedBuf::new(1), 0).unwrap()
-}
-
 /// What a writer is not done with stays where it is.
 #[test]
 fn a_block_that_is_on_its_way_is_left() {
     let volume = plain(256);
-    let (writer, node) = (inode(&volume), inode(&volume));
-    write(&volume, &node, 0..511, LogType::WarmData);
-    volume.slots().clear(&volume.begin().unwrap(), &node, 99..511, |_, _| {}).unwrap();
-    settle(&volume);
-    let op = volume.begin().unwrap();
-    let flight = on_its_way(&volume, &op, &writer);
-    drop(op);
+    let (node, writer, flight) = with_a_write_on_its_way(&volume);
     write(&volume, &inode(&volume), 0..1, LogType::WarmData);
     let from = info(&volume, &node);
     assert_eq!(from.valid, 100);
