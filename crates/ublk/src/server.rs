@@ -147,33 +147,7 @@ impl Server {
         limit("queues", options.queues, 1, Options::MAX_QUEUES)?;
         limit("depth", options.depth, 1, MAX_DEPTH)?;
         let (control, features) = Control::open()?;
-        let zoned = backend.zoned().is_some();
-        let user_copy = zoned || options.user_copy;
-        if user_copy && options.unprivileged {
-            return Err(UblkError::RootAlone);
-        }
-        need(features, feature::USER_COPY, user_copy, "user copy", "6.5")?;
-        need(features, feature::ZONED, zoned, "zones (CONFIG_BLK_DEV_ZONED)", "6.6")?;
-        let recovery = feature::USER_RECOVERY | feature::USER_RECOVERY_REISSUE;
-        let recovers = options.recovery && !options.unprivileged;
-        need(features, recovery, recovers, "user recovery", "6.1")?;
-        need(features, feature::UNPRIVILEGED_DEV, options.unprivileged, "unprivileged devices", "6.3")?;
-        let wanted = [
-            (feature::USER_COPY, user_copy),
-            (feature::ZONED, zoned),
-            (recovery, recovers),
-            (feature::UNPRIVILEGED_DEV, options.unprivileged),
-        ];
-        let flags = wanted.iter().filter(|(_, wanted)| *wanted).fold(0, |flags, (bits, _)| flags | bits);
-        let wanted = DeviceRecord {
-            queues: options.queues,
-            depth: options.depth,
-            max_io_bytes: MAX_IO_BYTES,
-            number: options.number.unwrap_or(ControlCommand::ANY_DEVICE),
-            flags,
-            server_flags: options.content,
-            ..DeviceRecord::default()
-        };
+        let wanted = wanted(options, backend.zoned().is_some(), features)?;
         Self::add_by(Box::new(control), &wanted, backend)
     }
 
@@ -327,6 +301,36 @@ fn forgive_missing(result: Result<(), UblkError>) -> Result<(), UblkError> {
         Err(UblkError::NoSuchDevice { .. }) => Ok(()),
         other => other,
     }
+}
+
+/// What a driver with these features is asked for.
+fn wanted(options: Options, zoned: bool, features: u64) -> Result<DeviceRecord, UblkError> {
+    let user_copy = zoned || options.user_copy;
+    if user_copy && options.unprivileged {
+        return Err(UblkError::RootAlone);
+    }
+    need(features, feature::USER_COPY, user_copy, "user copy", "6.5")?;
+    need(features, feature::ZONED, zoned, "zones (CONFIG_BLK_DEV_ZONED)", "6.6")?;
+    let recovery = feature::USER_RECOVERY | feature::USER_RECOVERY_REISSUE;
+    let recovers = options.recovery && !options.unprivileged;
+    need(features, recovery, recovers, "user recovery", "6.1")?;
+    need(features, feature::UNPRIVILEGED_DEV, options.unprivileged, "unprivileged devices", "6.3")?;
+    let wanted = [
+        (feature::USER_COPY, user_copy),
+        (feature::ZONED, zoned),
+        (recovery, recovers),
+        (feature::UNPRIVILEGED_DEV, options.unprivileged),
+    ];
+    let flags = wanted.iter().filter(|(_, wanted)| *wanted).fold(0, |flags, (bits, _)| flags | bits);
+    Ok(DeviceRecord {
+        queues: options.queues,
+        depth: options.depth,
+        max_io_bytes: MAX_IO_BYTES,
+        number: options.number.unwrap_or(ControlCommand::ANY_DEVICE),
+        flags,
+        server_flags: options.content,
+        ..DeviceRecord::default()
+    })
 }
 
 fn need(features: u64, bits: u64, wanted: bool, name: &'static str, since: &'static str) -> Result<(), UblkError> {

@@ -240,3 +240,22 @@ fn list(json: bool) -> Result<(), CliError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_known_by_all_its_names_and_no_other_is() {
+        let place = tempfile::tempdir().unwrap();
+        let [one, other, again] = ["one", "other", "again"].map(|name| place.path().join(name));
+        std::fs::write(&one, "").unwrap();
+        std::fs::write(&other, "").unwrap();
+        std::fs::hard_link(&one, &again).unwrap();
+        let [one, other, again] = [one, other, again].map(|path| content(&path).unwrap());
+        assert!(one == again && one != other && one != 0);
+        assert!(content(&place.path().join("none")).is_err());
+    }
+}

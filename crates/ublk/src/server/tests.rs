@@ -150,3 +150,20 @@ fn a_device_is_recovered_with_what_it_was_made_of() {
         assert_eq!(asked.lock().is_empty(), is_other);
     }
 }
+
+/// The driver keeps what the device is made of, for whoever recovers it.
+#[test]
+fn the_driver_is_told_what_is_wanted() {
+    let options = Options::default().with_number(Some(3)).with_queues(2).with_depth(16).with_content(5);
+    let record = wanted(options.with_recovery(true), false, u64::MAX).unwrap();
+    assert_eq!((record.number, record.queues, record.depth, record.server_flags), (3, 2, 16, 5));
+    assert_eq!(record.flags, feature::USER_RECOVERY | feature::USER_RECOVERY_REISSUE);
+    let record = wanted(Options::default(), true, u64::MAX).unwrap();
+    assert_eq!((record.number, record.server_flags), (ControlCommand::ANY_DEVICE, 0));
+    assert_eq!(record.flags, feature::ZONED | feature::USER_COPY);
+    // One that belongs to a user cannot be recovered, nor have its data copied by the server.
+    let of_a_user = options.with_recovery(true).with_unprivileged(true);
+    assert_eq!(wanted(of_a_user, false, u64::MAX).unwrap().flags, feature::UNPRIVILEGED_DEV);
+    assert!(matches!(wanted(of_a_user.with_user_copy(true), false, u64::MAX), Err(UblkError::RootAlone)));
+    assert!(matches!(wanted(options.with_recovery(true), false, 0), Err(UblkError::TooOld { .. })));
+}
