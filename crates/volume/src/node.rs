@@ -15,6 +15,7 @@ use f2fs_format::{BlockAddr, Nid};
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, RwLockReadGuard, RwLockWriteGuard, protocol_value};
 
+use crate::node_memory::NodeMemory;
 use crate::node_page::NodePage;
 use crate::node_store::NodeStore;
 use crate::op::Unwinding;
@@ -81,7 +82,7 @@ impl Node {
 
 /// Shared access to a node block.
 pub struct NodeRead<'a> {
-    guard: RwLockReadGuard<'a, Box<NodeBlock>>,
+    guard: RwLockReadGuard<'a, NodeMemory>,
 }
 
 impl Deref for NodeRead<'_> {
@@ -102,7 +103,7 @@ pub struct NodeWrite<'a> {
     /// In front of the lock, so that it is dropped first: a sync that reads a page half changed finds the volume
     /// stopped.
     _unwinding: Unwinding<'a>,
-    guard: RwLockWriteGuard<'a, Box<NodeBlock>>,
+    guard: RwLockWriteGuard<'a, NodeMemory>,
 }
 
 impl Deref for NodeWrite<'_> {
