@@ -11,6 +11,7 @@ use std::thread::LocalKey;
 use f2fs_device::{DeviceError, DeviceErrorKind, Op, Request};
 use io_uring::{IoUring, cqueue, squeue};
 
+use crate::thread_ring::Spare;
 use crate::{flight::Flight, progress::Landing};
 
 /// A ring of a carrier.
@@ -49,5 +50,5 @@ pub(crate) trait Carrier: fmt::Debug + Send + Sync + Sized + 'static {
     fn land(&self, flight: &mut Flight, result: i32) -> Landing;
 
     /// Where a thread keeps the ring of its last queue.
-    fn spare() -> &'static LocalKey<Cell<Option<Ring<Self>>>>;
+    fn spare() -> &'static LocalKey<Cell<Option<Spare<Self::Entry, Self::Answer>>>>;
 }

@@ -122,7 +122,7 @@
 //! A child that was forked must not use, nor drop, a device that was opened before, nor a volume or file system on one.
 //! Its rings are not mapped in the child: a batch or a queue ends it with SIGSEGV. A lock that another thread held at
 //! the fork is never released there. And two processes that write to one volume damage it. So the child calls `exec` or
-//! `_exit`, as [`Command`](std::process::Command) does, or opens something else. The file's lock stays as long as the
+//! `_exit`, as [`Command`](std::process::Command) does, or opens something else (the rings that its thread has kept are not used there). The file's lock stays as long as the
 //! child has the file open (above); `exec` closes it.
 //!
 //! # Alignment

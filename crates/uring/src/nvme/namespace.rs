@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread::LocalKey;
 
 use f2fs_device::{BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, Op, Operation, Request};
-use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use io_uring::{cqueue, opcode, squeue, types};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -21,6 +21,7 @@ use crate::carrier::Carrier;
 use crate::flight::{Flight, Memory};
 use crate::lock::until_free;
 use crate::progress::Landing;
+use crate::thread_ring::Spare;
 use crate::{OpenError, OpenOptions};
 
 /// The first of the files that each ring has registered.
@@ -32,12 +33,9 @@ const CAUTIOUS: u64 = 128 << 10;
 /// How often a command is sent that the device or the kernel gave back for a reason that passes.
 const TRIES: u32 = 5;
 
-/// A ring whose entries carry commands.
-type CommandRing = IoUring<squeue::Entry128, cqueue::Entry32>;
-
 thread_local! {
     /// The ring of the thread's last queue, idle and without a file.
-    static SPARE: Cell<Option<CommandRing>> = const { Cell::new(None) };
+    static SPARE: Cell<Option<Spare<squeue::Entry128, cqueue::Entry32>>> = const { Cell::new(None) };
 }
 
 #[derive(Debug)]
@@ -272,7 +270,7 @@ impl Carrier for Namespace {
         landed(flight, Answer::new(result))
     }
 
-    fn spare() -> &'static LocalKey<Cell<Option<CommandRing>>> {
+    fn spare() -> &'static LocalKey<Cell<Option<Spare<squeue::Entry128, cqueue::Entry32>>>> {
         &SPARE
     }
 }
