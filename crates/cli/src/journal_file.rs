@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use f2fs::device::Claims;
 use f2fs::journal::{Error, Gather, Journal, LARGEST_GRAIN, Medium, MediumError, SMALLEST_GRAIN, SharedMedium};
 use f2fs::pmem::{MappedRegion, PersistentRegion};
 
@@ -20,14 +21,17 @@ pub(crate) struct JournalFile {
     grain: usize,
     /// Keeps the file locked; nothing is read there.
     _region: Arc<MappedRegion>,
+    claims: Claims,
 }
 
 impl JournalFile {
     /// The journal in a file, which was mapped before.
     pub(crate) fn medium(file: File, region: MappedRegion) -> SharedMedium {
         let (file, bytes, region) = (Arc::new(file), region.len() as u64, Arc::new(region));
-        let with =
-            |grain| Arc::new(JournalFile { file: file.clone(), bytes, grain, _region: region.clone() }) as SharedMedium;
+        let with = |grain| {
+            Arc::new(JournalFile { file: file.clone(), bytes, grain, _region: region.clone(), claims: Claims::new() })
+                as SharedMedium
+        };
         let is_of_a_device = matches!(Journal::open(with(SMALLEST_GRAIN), None), Err(Error::BadGrain { .. }));
         with(if is_of_a_device { LARGEST_GRAIN } else { SMALLEST_GRAIN })
     }
@@ -48,6 +52,10 @@ impl Medium for JournalFile {
 
     fn read_only(&self) -> bool {
         true
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {

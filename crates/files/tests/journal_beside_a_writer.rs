@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device::{BlockDevice, Claims, MemoryDevice};
 use f2fs_files::{FileSystem, FsError, JournalMode, JournalOptions, JournalTrouble, Options, create_journal};
 use f2fs_journal::{Gather, Medium, MediumError, RegionMedium, SharedMedium};
 use f2fs_pmem::{MemoryRegion, PersistentRegion};
@@ -41,6 +41,10 @@ impl Medium for Hooked {
 
     fn bytes(&self) -> u64 {
         self.medium.bytes()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.medium.claims()
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {

@@ -1,6 +1,6 @@
 //! A journal on a block device.
 
-use f2fs_device::{AlignedBuf, AlreadyOpen, BLOCK_SIZE, BlockDevice, Claim};
+use f2fs_device::{AlignedBuf, AlreadyOpen, BLOCK_SIZE, BlockDevice, Claim, Claims};
 
 use crate::{Gather, Medium, MediumError};
 
@@ -12,6 +12,7 @@ use crate::{Gather, Medium, MediumError};
 pub struct DeviceMedium<D> {
     device: D,
     _claim: Claim,
+    claims: Claims,
 }
 
 impl<D: BlockDevice> DeviceMedium<D> {
@@ -21,7 +22,7 @@ impl<D: BlockDevice> DeviceMedium<D> {
     /// Somebody uses the device.
     pub fn new(device: D) -> Result<Self, AlreadyOpen> {
         let claim = device.claims().exclusive("journal")?;
-        Ok(DeviceMedium { device, _claim: claim })
+        Ok(DeviceMedium { device, _claim: claim, claims: Claims::new() })
     }
 
     /// The device.
@@ -52,6 +53,10 @@ impl<D: BlockDevice> Medium for DeviceMedium<D> {
 
     fn read_only(&self) -> bool {
         self.device.info().read_only
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {

@@ -1,5 +1,7 @@
 //! Why a journal refused.
 
+use f2fs_device::AlreadyOpen;
+
 use crate::MediumError;
 use crate::owner::Uuid;
 
@@ -10,6 +12,9 @@ pub enum Error {
     /// The medium failed. After a failed append it is not known whether the record will be replayed.
     #[error(transparent)]
     Medium(#[from] MediumError),
+    /// Another journal of this process has the medium open. Nothing was written.
+    #[error("the journal's medium: {0}")]
+    AlreadyOpen(#[from] AlreadyOpen),
     /// The medium is for reading only.
     #[error("the journal's medium is for reading only")]
     ReadOnly,

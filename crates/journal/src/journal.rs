@@ -4,6 +4,7 @@
 //! one by one, when the header is durable. An append locks lanes only (`lane.rs`), and reads the rest, which does not
 //! change; `failed` is written when the medium fails.
 
+use f2fs_device::Claim;
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{CachePadded, Mutex, PerCore, protocol_never};
 
@@ -66,6 +67,7 @@ impl Create {
 #[derive(Debug)]
 pub struct Journal<M> {
     medium: M,
+    _claim: Claim,
     geometry: Geometry,
     id: [u8; 16],
     epoch: u32,
@@ -78,9 +80,10 @@ impl<M: Medium> Journal<M> {
     /// Makes a journal that fills `medium`, and opens it.
     ///
     /// # Errors
-    /// The medium is too small, is for reading only, fails, or, without [`force`](Create::force), there is something on
+    /// The medium is in use in this process, is too small, is for reading only, fails, or, without [`force`](Create::force), there is something on
     /// it.
     pub fn create(medium: M, options: &Create) -> Result<Self, Error> {
+        let claim = medium.claims().exclusive("journal")?;
         let geometry = Geometry::fill(&medium, options.lanes)?;
         check_area(&options.area)?;
         if medium.read_only() {
@@ -98,21 +101,22 @@ impl<M: Medium> Journal<M> {
         let heads = vec![Head::At(0); geometry.lanes as usize];
         let (owner, area) = (options.owner, options.area.clone());
         let header = Header { owner, id, geometry, turn: 0, epoch: 0, stamp: 0, area, heads, starts: Vec::new() };
-        Journal::begin(medium, header, &[])
+        Journal::begin(medium, claim, header, &[])
     }
 
     /// Finds the journal on `medium`; `owner` is the owner that it must have; `None`: any. Nothing is written before
     /// [`Recovered::start`].
     ///
     /// # Errors
-    /// There is no journal; its header is damaged, impossible, or cannot be read; or the journal has another owner.
+    /// There is no journal; its header is damaged, impossible, or cannot be read; the journal has another owner, or
+    /// somebody in this process appends to it.
     /// What is wrong with a lane is no error: see [`Recovered::lanes`].
     pub fn open(medium: M, owner: Option<Uuid>) -> Result<Recovered<M>, Error> {
         Recovered::open(medium, owner)
     }
 
     /// Begins an epoch, in which records may be appended behind those of `reports`.
-    pub(crate) fn begin(medium: M, header: Header, reports: &[LaneReport]) -> Result<Self, Error> {
+    pub(crate) fn begin(medium: M, claim: Claim, header: Header, reports: &[LaneReport]) -> Result<Self, Error> {
         if medium.read_only() {
             return Err(Error::ReadOnly);
         }
@@ -141,6 +145,7 @@ impl<M: Medium> Journal<M> {
             header: CachePadded::new(Mutex::new(header)),
             failed: CachePadded::new(AtomicBool::new(false)),
             medium,
+            _claim: claim,
             geometry,
             id,
             epoch,

@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use f2fs_device::DeviceError;
+use f2fs_device::{Claims, DeviceError};
 use f2fs_pmem::RegionError;
 use f2fs_sync::PlainArc;
 
@@ -28,6 +28,10 @@ pub trait Medium: fmt::Debug + Send + Sync + 'static {
     fn read_only(&self) -> bool {
         false
     }
+
+    /// Who has it open in this process: one journal that appends, or any number of readers. A medium that wraps another
+    /// one hands out that one's.
+    fn claims(&self) -> &Claims;
 
     /// Reads `into.len()` bytes from `offset`, a multiple of the grain.
     ///
@@ -68,6 +72,10 @@ impl<M: Medium + ?Sized> Medium for PlainArc<M> {
 
     fn read_only(&self) -> bool {
         (**self).read_only()
+    }
+
+    fn claims(&self) -> &Claims {
+        (**self).claims()
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {

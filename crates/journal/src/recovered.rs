@@ -1,5 +1,6 @@
 //! A journal that was found: its content, before anything is written.
 
+use f2fs_device::Claim;
 use f2fs_sync::PlainArc;
 
 use crate::checksum;
@@ -15,6 +16,7 @@ use crate::{Error, Medium, Record};
 #[derive(Debug)]
 pub struct Recovered<M> {
     medium: M,
+    claim: Claim,
     header: Header,
     lanes: Vec<LaneReport>,
 }
@@ -23,9 +25,11 @@ impl<M: Medium> Recovered<M> {
     /// Reads all of a journal. `owner` is the owner that it must have; `None`: any.
     ///
     /// # Errors
-    /// There is no journal; its header is damaged, impossible, or cannot be read; or the journal has another owner.
+    /// There is no journal; its header is damaged, impossible, or cannot be read; the journal has another owner, or
+    /// somebody in this process appends to it.
     /// What is wrong with a lane is no error: see [`lanes`](Self::lanes).
     pub(crate) fn open(medium: M, owner: Option<Uuid>) -> Result<Self, Error> {
+        let claim = medium.claims().shared("reader of its journal")?;
         let header = Header::read(&medium)?;
         if let Some(expected) = owner.filter(|owner| *owner != header.owner) {
             return Err(Error::Foreign { expected, found: header.owner });
@@ -47,7 +51,7 @@ impl<M: Medium> Recovered<M> {
             }
         };
         let lanes = header.heads.iter().enumerate().map(lane).collect();
-        Ok(Recovered { medium, header, lanes })
+        Ok(Recovered { medium, claim, header, lanes })
     }
 
     /// Whose journal it is.
@@ -127,9 +131,12 @@ impl<M: Medium> Recovered<M> {
     /// than all of it.
     ///
     /// # Errors
-    /// The medium is for reading only, or fails, or a counter has come to its end.
+    /// The medium is for reading only, or fails, or a counter has come to its end; or somebody else in this process reads
+    /// it, or came first.
     pub fn start(self) -> Result<Journal<M>, Error> {
-        Journal::begin(self.medium, self.header, &self.lanes)
+        drop(self.claim);
+        let claim = self.medium.claims().exclusive("journal")?;
+        Journal::begin(self.medium, claim, self.header, &self.lanes)
     }
 
     /// The medium, back again.

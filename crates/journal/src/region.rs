@@ -1,5 +1,6 @@
 //! A journal in persistent memory.
 
+use f2fs_device::Claims;
 use f2fs_pmem::{Durability, LINE, PersistentRegion};
 
 use crate::{Gather, Medium, MediumError};
@@ -9,13 +10,14 @@ use crate::{Gather, Medium, MediumError};
 #[derive(Debug)]
 pub struct RegionMedium<R> {
     region: R,
+    claims: Claims,
 }
 
 impl<R: PersistentRegion> RegionMedium<R> {
     /// The region as a medium.
     #[must_use]
     pub fn new(region: R) -> Self {
-        RegionMedium { region }
+        RegionMedium { region, claims: Claims::new() }
     }
 
     /// The region.
@@ -47,6 +49,10 @@ impl<R: PersistentRegion> Medium for RegionMedium<R> {
 
     fn read_only(&self) -> bool {
         self.region.read_only()
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {

@@ -5,11 +5,12 @@
 mod common;
 
 use common::{Image, OWNER, Random, look};
+use f2fs_device::Claims;
 use f2fs_journal::{
     AREA, Create, Entry, Error, Gather, Journal, LaneEnd, Medium, MediumError, RegionMedium, SMALLEST_GRAIN, Uuid,
 };
 use f2fs_pmem::{MemoryRegion, PersistentRegion};
-use f2fs_sync::Mutex;
+use f2fs_sync::{Mutex, PlainArc};
 use proptest::prelude::*;
 
 type Memory = RegionMedium<MemoryRegion>;
@@ -69,18 +70,12 @@ fn what_does_not_fit_is_refused_with_numbers_before_anything_is_written() {
 fn a_journal_is_not_written_over_and_not_opened_by_others() {
     let medium = journal(1 << 16, 2).into_medium();
     let other = Uuid([9; 16]);
-    assert!(matches!(
-        Journal::open(Image { bytes: bytes(&medium), grain: 64 }, Some(other)),
-        Err(Error::Foreign { .. })
-    ));
-    let found = Journal::open(Image { bytes: bytes(&medium), grain: 64 }, None).unwrap();
+    assert!(matches!(Journal::open(Image::new(bytes(&medium), 64), Some(other)), Err(Error::Foreign { .. })));
+    let found = Journal::open(Image::new(bytes(&medium), 64), None).unwrap();
     assert_eq!(found.owner(), OWNER);
     // A medium for reading only cannot be appended to.
     assert!(matches!(found.start(), Err(Error::ReadOnly)));
-    assert!(matches!(
-        Journal::open(Image { bytes: bytes(&medium), grain: 128 }, None),
-        Err(Error::BadGrain { found: 64 })
-    ));
+    assert!(matches!(Journal::open(Image::new(bytes(&medium), 128), None), Err(Error::BadGrain { found: 64 })));
     let region = medium.into_region();
     let error = Journal::create(RegionMedium::new(region), &Create::new(other)).unwrap_err();
     assert!(matches!(error, Error::OccupiedByJournal { owner } if owner == OWNER), "{error}");
@@ -94,6 +89,34 @@ fn a_journal_is_not_written_over_and_not_opened_by_others() {
         assert!(matches!(error, Error::TooSmall { needed: 8448, .. }), "{error}");
         look(vec![0; bytes], 64).unwrap_err();
     }
+}
+
+/// Two that append each believe that the room behind the last record is theirs.
+#[test]
+fn a_medium_has_one_that_appends_or_many_that_read() {
+    let medium = PlainArc::new(memory(1 << 16));
+    let open = || Journal::open(medium.clone(), Some(OWNER));
+    let create = || Journal::create(medium.clone(), &Create::new(OWNER).lanes(2).force(true));
+    let busy = |error: Error, by: &str| {
+        assert!(matches!(&error, Error::AlreadyOpen(open) if open.to_string().contains(by)), "{error}");
+    };
+    let journal = create().unwrap();
+    journal.append(0, &[b"first"]).unwrap();
+    let before = bytes(&medium);
+    busy(open().unwrap_err(), "journal");
+    busy(create().unwrap_err(), "journal");
+    assert_eq!(bytes(&medium), before);
+    drop(journal);
+    let readers = [open().unwrap(), open().unwrap()];
+    busy(create().unwrap_err(), "reader");
+    let [one, other] = readers;
+    busy(one.start().unwrap_err(), "reader");
+    assert_eq!(bytes(&medium), before);
+    let journal = other.start().unwrap();
+    journal.append(0, &[b"second"]).unwrap();
+    busy(open().unwrap_err(), "journal");
+    drop(journal.into_medium());
+    assert_eq!(open().unwrap().records(), 2);
 }
 
 #[test]
@@ -208,6 +231,10 @@ impl Medium for Failing {
 
     fn bytes(&self) -> u64 {
         self.inner.bytes()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.inner.claims()
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {

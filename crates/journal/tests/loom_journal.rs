@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex as Plain;
 
 use common::{Image, OWNER};
+use f2fs_device::Claims;
 use f2fs_journal::{Create, Error, Gather, Journal, Medium, MediumError};
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
 use f2fs_sync::{Arc, PlainArc, model, thread};
@@ -30,6 +31,7 @@ struct Model {
     steps: AtomicUsize,
     state: Plain<State>,
     bytes: usize,
+    claims: Claims,
 }
 
 #[derive(Debug)]
@@ -53,7 +55,7 @@ impl Model {
         let bytes = HEADER + lane_bytes * lanes;
         let (durable, shown) = (vec![0; bytes], vec![0; bytes]);
         let state = State { durable, shown, pending: Vec::new(), acknowledged: BTreeSet::new(), watched: false };
-        PlainArc::new(Model { steps: AtomicUsize::new(0), state: Plain::new(state), bytes })
+        PlainArc::new(Model { steps: AtomicUsize::new(0), state: Plain::new(state), bytes, claims: Claims::new() })
     }
 
     fn acknowledge(&self, record: u8) {
@@ -70,7 +72,7 @@ impl Model {
 }
 
 fn look(bytes: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
-    let found = Journal::open(Image { bytes, grain: 64 }, Some(OWNER)).expect("there is a journal");
+    let found = Journal::open(Image::new(bytes, 64), Some(OWNER)).expect("there is a journal");
     assert!(found.is_whole(), "{:?}", found.lanes());
     let mut records = Vec::new();
     found
@@ -112,6 +114,10 @@ impl Medium for Model {
 
     fn bytes(&self) -> u64 {
         self.bytes as u64
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use f2fs_device::{BlockDevice, KeptZones, MemoryDevice, SpannedDevice};
+use f2fs_device::{BlockDevice, Claims, KeptZones, MemoryDevice, SpannedDevice};
 use f2fs_device_test::{RecordedPart, RecordingDevice};
 use f2fs_files::{JournalMode, JournalOptions, Options};
 use f2fs_format::superblock::{Device, SuperBlock};
@@ -71,7 +71,7 @@ pub(crate) fn journal(recorder: &Arc<RecordingDevice>) -> Result<Option<SharedMe
     let Some(start) = journal_start(&image) else { return Ok(None) };
     let part = RecordedPart::new(recorder.clone(), start..start + JOURNAL_BLOCKS);
     if is_on(&image, BaseKind::has_journal_in_memory) {
-        return Ok(Some(Arc::new(LineMedium { part, writes: Mutex::new(()) })));
+        return Ok(Some(Arc::new(LineMedium { part, writes: Mutex::new(()), claims: Claims::new() })));
     }
     let medium = DeviceMedium::new(part).map_err(|_| "the journal is in use")?;
     Ok(Some(Arc::new(medium)))
@@ -89,6 +89,7 @@ fn is_on(image: &MemoryDevice, those: fn(BaseKind) -> bool) -> bool {
 struct LineMedium {
     part: RecordedPart,
     writes: Mutex<()>,
+    claims: Claims,
 }
 
 impl LineMedium {
@@ -106,6 +107,10 @@ impl Medium for LineMedium {
 
     fn bytes(&self) -> u64 {
         self.part.info().bytes()
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {

@@ -86,7 +86,7 @@ fn a_sync_in_writeback_flushes_nothing() {
     fs.root().unwrap().sync_all().unwrap();
     assert_eq!(fs.statfs().written.checkpoints, written.checkpoints);
     let image = cut(&device);
-    drop(fs);
+    drop((fs, file));
     assert_consistent(&*image);
     let fs = FileSystem::open(image, with()).unwrap();
     let stat = fs.metadata("/moved").unwrap();

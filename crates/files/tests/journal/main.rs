@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device::{BlockDevice, Claims, MemoryDevice};
 use f2fs_device_test::RecordingDevice;
 use f2fs_device_test::pmem::CountedRegion;
 use f2fs_files::{FileSystem, FsError, JournalMode, JournalOptions, JournalTrouble, Options, SetMode, create_journal};
@@ -106,6 +106,10 @@ impl<F: Fn(Call) -> Result<(), MediumError> + Send + Sync + 'static> f2fs_journa
 
     fn bytes(&self) -> u64 {
         self.medium.bytes()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.medium.claims()
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {

@@ -290,3 +290,30 @@ fn data_in_a_journal_of_zones_is_refused() {
     assert!(matches!(error, JournalTrouble::Zoned), "{error}");
     FileSystem::open(zones, with_mode(&journal, JournalMode::Ordered)).unwrap().close().unwrap();
 }
+
+/// A volume and its copy have one identity: nothing else keeps them apart.
+#[test]
+fn a_journal_that_is_in_use_is_refused_to_another_volume() {
+    let device = Arc::new(RecordingDevice::new(formatted(64, &FormatOptions::default()).snapshot()));
+    let journal = medium();
+    create_journal(device.clone(), journal.clone(), false).unwrap();
+    let twin = cut(&device);
+    let fs = FileSystem::open(device.clone(), with(&journal)).unwrap();
+    let file = fs.create_file("/file", 0o600).unwrap();
+    file.write_at(&content(1, 5000), 0).unwrap();
+    file.sync_all().unwrap();
+    let busy = |error: FsError| {
+        let error = error.to_string();
+        assert!(error.contains("open already"), "{error}");
+    };
+    busy(FileSystem::open(twin.clone(), with(&journal)).unwrap_err());
+    let other = Arc::new(formatted(64, &FormatOptions::default()).snapshot());
+    busy(create_journal(other, journal.clone(), true).unwrap_err());
+    file.write_at(&content(2, 5000), 0).unwrap();
+    file.sync_all().unwrap();
+    let image = cut(&device);
+    drop((fs, file));
+    let fs = FileSystem::open(image, with(&journal)).unwrap();
+    assert!(read(&fs, "/file") == content(2, 5000));
+    fs.close().unwrap();
+}

@@ -3,15 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use f2fs_device::Claims;
 use f2fs_journal::{Gather, Journal, Medium, MediumError, Record, Recovered, Uuid};
 
 pub const OWNER: Uuid = Uuid(*b"owner of journal");
 
 /// The content of a medium.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Image {
     pub bytes: Vec<u8>,
     pub grain: usize,
+    claims: Claims,
+}
+
+impl Image {
+    pub fn new(bytes: Vec<u8>, grain: usize) -> Image {
+        Image { bytes, grain, claims: Claims::new() }
+    }
 }
 
 impl Medium for Image {
@@ -25,6 +33,10 @@ impl Medium for Image {
 
     fn read_only(&self) -> bool {
         true
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {
@@ -233,7 +245,7 @@ impl Ledger {
 
 /// Looks at an image.
 pub fn look(bytes: Vec<u8>, grain: usize) -> Result<Recovered<Image>, f2fs_journal::Error> {
-    Journal::open(Image { bytes, grain }, Some(OWNER))
+    Journal::open(Image::new(bytes, grain), Some(OWNER))
 }
 
 /// Random numbers, the same for the same seed (splitmix64).
