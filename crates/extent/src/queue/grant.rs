@@ -143,7 +143,8 @@ impl ExtentTable {
         for claim in claims.in_words().filter(|_| protocol_value!("overflow_keeps_no_bit", place == Place::Words, true))
         {
             for (number, bytes) in Words::of(claim.range) {
-                let unwanted = QUEUED & bytes & !queue.wanted(number);
+                let bits = QUEUED & bytes;
+                let unwanted = bits & !queue.wanted(number, bits);
                 if let Some((word, mark)) = self.spot(number) {
                     // One step: the holder comes, the bits that no other request wants go. They are all set.
                     let holder = if place == Place::Words { claim.mode.weight(bytes) } else { 0 };
