@@ -7,7 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -21,10 +21,12 @@ use super::{Machine, PICOSECONDS};
 use crate::Site;
 
 mod parking;
+mod spinning;
 
 pub(crate) use parking::{
     enqueue, is_waited_for, may_take, notify, park, reader_enters, release, wait, waiting, writer_waits,
 };
+pub(crate) use spinning::{does_spin, is_spun_for, spin, spins};
 
 /// Machine words of stack for each core.
 const STACK: usize = 256 << 10;
@@ -67,6 +69,8 @@ struct Core {
     turn: u64,
     /// Waits for a lock.
     waiting: bool,
+    /// Waits for locks by spinning in a queue.
+    spins: bool,
 }
 
 /// Part of a run.
@@ -84,6 +88,8 @@ struct Run {
     ready: BinaryHeap<Reverse<(u64, usize, u64)>>,
     lines: Lines,
     queues: Queues,
+    /// Cores that spin for a lock, by its address.
+    spinners: FxHashMap<usize, VecDeque<usize>>,
     machine: Machine,
     /// Picoseconds for each access that writes.
     per_write: u64,
@@ -400,7 +406,7 @@ pub fn run<'a>(
     body: impl Fn(usize) + Sync + 'a,
 ) -> Outcome {
     let cores = cores.clamp(1, machine.cores().min(128));
-    let core = Core { clock: 0, state: State::Ready, turn: 0, waiting: false };
+    let core = Core { clock: 0, state: State::Ready, turn: 0, waiting: false, spins: false };
     let begun = Run {
         cores: vec![core; cores],
         running: None,
@@ -408,6 +414,7 @@ pub fn run<'a>(
         ready: (0..cores).map(|core| Reverse((core as u64 * 7919 % 100_003, core, 0))).collect(),
         lines: Lines::new(machine),
         queues: Queues::default(),
+        spinners: FxHashMap::default(),
         machine: machine.clone(),
         per_write: pace.per_write * machine.slower / 100,
         ahead: machine.levels.first().map_or(0, |level| level.transfer),
