@@ -28,6 +28,12 @@ pub fn read<T: ?Sized>(_object: &T) {}
 #[inline(always)]
 pub fn written<T: ?Sized>(_object: &T) {}
 
+/// The memory of `object` was made by the running processor, before it took the lock: it has the lines, and nobody else
+/// has them. How long that took does not count.
+#[cfg(not(f2fs_manycore))]
+#[inline(always)]
+pub fn made<T: ?Sized>(_object: &T) {}
+
 /// Takes locks, and waits for them as a kernel's spin lock is waited for: in the order of arrival, each processor spins
 /// on a line of its own. Only the played half does so. In the others it is a call of `take`: a thread that spins in user
 /// space may keep the processor from the one that has the lock.
@@ -49,6 +55,13 @@ pub fn read<T: ?Sized>(object: &T) {
 #[track_caller]
 pub fn written<T: ?Sized>(object: &T) {
     crate::watched_half::memory(object, Access::Write);
+}
+
+/// The memory of `object` was made by the running processor, before it took the lock: it has the lines, and nobody else
+/// has them. How long that took does not count.
+#[cfg(f2fs_manycore)]
+pub fn made<T: ?Sized>(object: &T) {
+    crate::watched_half::made(object);
 }
 
 /// Takes locks, and waits for them as a kernel's spin lock is waited for: in the order of arrival, each processor spins

@@ -345,6 +345,31 @@ fn the_same_run_twice_is_the_same() {
 }
 
 #[test]
+fn some_cores_of_a_machine_run() {
+    let machine = Machine::paper();
+    assert_eq!(machine.spread(10), [0, 15, 30, 45, 60, 75, 90, 105, 1, 16]);
+    let mut all = machine.spread(1000);
+    all.sort_unstable();
+    assert_eq!(all, (0..120).collect::<Vec<_>>());
+    let counter = CachePadded::new(AtomicU64::new(0));
+    let rate = |cores: &[usize]| {
+        let outcome = manycore::run_on(&machine, &Pace::default(), cores, WARM_UP, |core| {
+            assert!(cores.contains(&core) && manycore::running() == Some(core));
+            for _ in 0..LAPS {
+                counter.fetch_add(1, Relaxed);
+                manycore::lap();
+            }
+        });
+        assert_eq!(outcome.cores, 2);
+        outcome.rate()
+    };
+    let (near, far) = (rate(&[3, 4]), rate(&[3, 119, 4000]));
+    // A line takes 51 ns from a neighbour, 188 from the last socket.
+    assert!((2.5..4.0).contains(&(near / far)), "{near} {far}");
+    assert_eq!(counter.load(Relaxed), 4 * LAPS as u64);
+}
+
+#[test]
 #[should_panic(expected = "cores that wait for each other")]
 fn a_deadlock_is_reported() {
     let locks = [Mutex::new(()), Mutex::new(())];

@@ -68,7 +68,7 @@ mod machine;
 mod outcome;
 mod queues;
 
-pub use self::core::{Pace, apart, boot, lap, now, prepare, run, running, work};
+pub use self::core::{Pace, apart, boot, lap, now, prepare, run, run_on, running, work};
 pub use device::Device;
 pub use machine::{Level, Machine, PICOSECONDS};
 pub use outcome::{Hot, Outcome, Spent};

@@ -61,27 +61,28 @@ pub(crate) fn written_at(address: usize, what: &'static str) {
 /// The value behind a lock is read or written: its own bytes, not the memory that it points to.
 #[track_caller]
 pub(crate) fn value<T: ?Sized>(value: &T, written: bool, what: &'static str) {
-    let bytes = size_of_val(value);
-    if bytes == 0 || core::running().is_none() {
-        return;
-    }
-    let (first, at) = (address_of(value), Location::caller());
+    let at = Location::caller();
     let access = if written { Access::Write } else { Access::Read };
-    let lines = (first / LINE..=(first + bytes - 1) / LINE).take(VALUE_LINES);
-    lines.for_each(|line| touch(line * LINE, access, what, at));
+    lines(value).take(VALUE_LINES).for_each(|line| touch(line * LINE, access, what, at));
 }
 
 /// The memory of an object is accessed, all lines of it.
 #[track_caller]
 pub(crate) fn memory<T: ?Sized>(object: &T, access: Access) {
-    let bytes = size_of_val(object);
-    if bytes == 0 || core::running().is_none() {
-        return;
-    }
-    let (first, at) = (address_of(object), Location::caller());
-    for line in first / LINE..=(first + bytes - 1) / LINE {
-        touch(line * LINE, access, type_name::<T>(), at);
-    }
+    let at = Location::caller();
+    lines(object).for_each(|line| touch(line * LINE, access, type_name::<T>(), at));
+}
+
+/// The memory of an object is the running core's alone.
+pub(crate) fn made<T: ?Sized>(object: &T) {
+    lines(object).for_each(core::give);
+}
+
+/// The lines of an object; none outside of a simulation.
+fn lines<T: ?Sized>(object: &T) -> impl Iterator<Item = usize> {
+    let (first, bytes) = (address_of(object), size_of_val(object));
+    let behind = if bytes == 0 || core::running().is_none() { first } else { (first + bytes).next_multiple_of(LINE) };
+    first / LINE..behind / LINE
 }
 
 /// Whether a lock that is free goes to whoever asks: not if cores spin for it in a queue.
