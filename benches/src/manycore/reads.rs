@@ -19,7 +19,7 @@ const LATENCY: Duration = Duration::from_nanos(91_600);
 const BLOCKS: u64 = 1 << 24;
 /// Blocks that were read before: 1 GiB, some seconds of the experiment. The paper does not say how many there were; with
 /// four times as many the tree is two nodes deeper.
-const EARLIER: u64 = 1 << 18;
+pub(super) const EARLIER: u64 = 1 << 18;
 /// The mark of blocks that were read.
 const UPTODATE: u32 = 1;
 

@@ -4,7 +4,7 @@ use f2fs_nat::Policy;
 use f2fs_sync::manycore::Machine;
 use f2fs_workload::reads::PUBLISHED;
 
-use super::{Subject, Workload, measure, measure_at};
+use super::{Subject, Workload, measure, measure_at, reads};
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +60,25 @@ pub fn tree(jobs: &[usize], operations: u64) -> Vec<Row> {
         });
     }
     rows
+}
+
+/// Thousand reads a second through the tree in other settings than those of [`tree`]: how many pages were read before,
+/// and whether the jobs fill one socket after the other.
+#[must_use]
+pub fn tree_settings(jobs: usize, operations: u64) -> Vec<(String, f64)> {
+    let machine = Machine::paper();
+    let pace = Subject::new(Workload::Tree).pace(operations.max(200));
+    let (spread, packed) = (machine.spread(jobs), (0..jobs).collect::<Vec<_>>());
+    let settings =
+        [(0, &spread), (reads::EARLIER / 4, &spread), (reads::EARLIER * 4, &spread), (reads::EARLIER, &packed)];
+    settings
+        .into_iter()
+        .map(|(earlier, cores)| {
+            let outcome = reads::play_after(earlier, &machine, &pace, cores, operations);
+            let place = if *cores == spread { "" } else { ", sockets filled in turn" };
+            (format!("{earlier} pages read before{place}"), outcome.rate() / 1000.0)
+        })
+        .collect()
 }
 
 /// Bytes of the paper's device.
@@ -218,6 +237,12 @@ fn papers() {
     let jobs = PUBLISHED.map(|(jobs, ..)| jobs);
     let rows = tree(&jobs, 100).into_iter();
     print("paper's machine, 8 x 15 cores, reads", rows);
+    for jobs in [20, 50, 120] {
+        let settings = tree_settings(jobs, 100);
+        let settings: Vec<String> = settings.iter().map(|(what, rate)| format!("{what} {rate:.1}")).collect();
+        println!("tree, {jobs} jobs, thousand reads/s: {}", settings.join("; "));
+    }
+    println!();
     let volumes = [None, Some(PAPERS_VOLUME)];
     let rows = volumes.into_iter().flat_map(|volume| {
         [(Workload::Mwul, 15.0), (Workload::Mwum, 3.0)]
