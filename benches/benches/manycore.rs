@@ -133,7 +133,8 @@ mod measured {
         );
         for workload in Workload::real().filter(wanted) {
             for policy in &args.policy {
-                let subject = Subject { workload, policy: *policy, whole_directory: args.whole_directory };
+                let subject =
+                    Subject { workload, policy: *policy, whole_directory: args.whole_directory, volume: None };
                 let directory = if args.whole_directory { "whole" } else { "bucket" };
                 let mut one = f64::NAN;
                 for threads in &args.threads {
@@ -184,6 +185,9 @@ mod played {
         /// Compare with what was measured elsewhere.
         #[arg(long)]
         validate: bool,
+        /// With --validate: machines, papers or all.
+        #[arg(long, default_value = "all")]
+        against: String,
         /// With --validate: what --measure wrote on this machine.
         #[arg(long)]
         measured: Option<PathBuf>,
@@ -197,6 +201,9 @@ mod played {
         /// Names are changed under one lock for the directory, as in Linux.
         #[arg(long)]
         whole_directory: bool,
+        /// Gigabytes of the volume [default: 16 GiB].
+        #[arg(long)]
+        volume: Option<usize>,
         /// paper, epyc, xeon16 or this.
         #[arg(long, default_value = "epyc")]
         machine: String,
@@ -240,7 +247,10 @@ mod played {
             let measured = args.measured.map(|file| {
                 std::fs::read_to_string(&file).unwrap_or_else(|error| fail(&format!("{}: {error}", file.display())))
             });
-            validate::report(measured.as_deref());
+            let Some(against) = validate::Against::named(&args.against) else {
+                fail("--against machines, papers or all")
+            };
+            validate::report(against, measured.as_deref());
             return;
         }
         let Some(machine) = Machine::named(&args.machine) else { fail("machines: paper, epyc, xeon16, this") };
@@ -275,7 +285,8 @@ mod played {
         }
         let mut curves: Vec<(String, Curve)> = Vec::new();
         for workload in workloads {
-            let subject = Subject { workload, policy: args.policy, whole_directory: args.whole_directory };
+            let volume = args.volume.map(|gb| gb * 1_000_000_000);
+            let subject = Subject { workload, policy: args.policy, whole_directory: args.whole_directory, volume };
             let curve =
                 measure(&subject, &machine, &args.cores, args.operations.unwrap_or_else(|| workload.laps()), args.band);
             for point in &curve.points {

@@ -34,7 +34,10 @@ impl Subject {
     #[must_use]
     pub fn pace_on(&self, machine: &Machine, nanoseconds: u64, laps: u64) -> Pace {
         let sharded = self.with(Policy::Sharded);
-        let bare = sharded.play(machine, &Pace::default(), 1, laps);
+        let bare = match self.workload {
+            Workload::Tree => reads::play_in_cache(machine, &Pace::default(), laps),
+            _ => sharded.play(machine, &Pace::default(), 1, laps),
+        };
         let (laps, writes) = (bare.laps.max(1), bare.writes.max(1));
         let wanted = (nanoseconds * 1000).saturating_sub((bare.time - bare.spent.device) / laps);
         Pace { per_write: wanted * laps / writes }

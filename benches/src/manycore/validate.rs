@@ -4,7 +4,7 @@ use f2fs_nat::Policy;
 use f2fs_sync::manycore::Machine;
 use f2fs_workload::reads::PUBLISHED;
 
-use super::{Subject, Workload, measure, measure_at};
+use super::{Subject, Workload, measure, measure_at, reads};
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,11 +62,38 @@ pub fn tree(jobs: &[usize], operations: u64) -> Vec<Row> {
     rows
 }
 
-/// The policies against each other, on the paper's machine: `clue` over `kernel-scan` at so many cores.
+/// Thousand reads a second through the tree in other settings than those of [`tree`]: how many pages were read before,
+/// and whether the jobs fill one socket after the other.
 #[must_use]
-pub fn policies(workload: Workload, told: f64, cores: usize, operations: u64) -> Row {
-    let shared = workload == Workload::Mwum;
-    let base = Subject { workload, policy: Policy::KernelScan, whole_directory: shared };
+pub fn tree_settings(jobs: usize, operations: u64) -> Vec<(String, f64)> {
+    let machine = Machine::paper();
+    let pace = Subject::new(Workload::Tree).pace(operations.max(200));
+    let (spread, packed) = (machine.spread(jobs), (0..jobs).collect::<Vec<_>>());
+    let settings =
+        [(0, &spread), (reads::EARLIER / 4, &spread), (reads::EARLIER * 4, &spread), (reads::EARLIER, &packed)];
+    settings
+        .into_iter()
+        .map(|(earlier, cores)| {
+            let outcome = reads::play_after(earlier, &machine, &pace, cores, operations);
+            let place = if *cores == spread { "" } else { ", sockets filled in turn" };
+            (format!("{earlier} pages read before{place}"), outcome.rate() / 1000.0)
+        })
+        .collect()
+}
+
+/// Bytes of the paper's device.
+const PAPERS_VOLUME: usize = 250_000_000_000;
+
+fn unlinks(workload: Workload, volume: Option<usize>) -> Subject {
+    let whole_directory = workload == Workload::Mwum;
+    Subject { workload, policy: Policy::KernelScan, whole_directory, volume }
+}
+
+/// The policies against each other, on the paper's machine: `clue` over `kernel-scan` at so many cores, with a volume of
+/// so many bytes.
+#[must_use]
+pub fn policies(workload: Workload, told: f64, cores: usize, operations: u64, volume: Option<usize>) -> Row {
+    let base = unlinks(workload, volume);
     let rate = |policy, machine: &Machine| {
         let subject = base.with(policy);
         subject.play(machine, &subject.pace(operations.max(100)), cores, operations).rate()
@@ -74,12 +101,27 @@ pub fn policies(workload: Workload, told: f64, cores: usize, operations: u64) ->
     let over = |machine: &Machine| rate(Policy::CLUE, machine) / rate(Policy::KernelScan, machine);
     let machine = Machine::paper();
     Row {
-        what: format!("{}, {cores} cores, clue over kernel-scan", workload.name()),
+        what: format!("{}, {cores} cores, clue over kernel-scan{}", workload.name(), size(volume)),
         measured: told,
         modelled: over(&machine),
         band: (over(&machine.with_costs(50)), over(&machine.with_costs(200))),
         allowed: 1.3,
     }
+}
+
+fn size(volume: Option<usize>) -> String {
+    volume.map_or_else(String::new, |bytes| format!(", {} GB", bytes / 1_000_000_000))
+}
+
+/// Microseconds of an unlink on one core of the paper's machine, by policy. With a shared directory all of it but the
+/// way to the directory happens under the directory's lock.
+#[must_use]
+pub fn unlink_times(volume: Option<usize>, operations: u64) -> [(Policy, f64); 3] {
+    [Policy::KernelScan, Policy::CLUE, Policy::Sharded].map(|policy| {
+        let subject = unlinks(Workload::Mwum, volume).with(policy);
+        let pace = subject.pace(operations.max(100));
+        (policy, 1e6 / subject.play(&Machine::paper(), &pace, 1, operations).rate())
+    })
 }
 
 /// A line that `--measure` wrote.
@@ -98,7 +140,8 @@ impl Measured {
         let fields: Vec<&str> = line.split(',').collect();
         let [workload, policy, directory, threads, shared, _, apart, _] = fields[..] else { return None };
         let workload = Workload::named(workload)?;
-        let subject = Subject { workload, policy: policy.parse().ok()?, whole_directory: directory == "whole" };
+        let policy = policy.parse().ok()?;
+        let subject = Subject { workload, policy, whole_directory: directory == "whole", volume: None };
         Some(Measured {
             subject,
             threads: threads.parse().ok()?,
@@ -149,14 +192,65 @@ fn print(title: &str, rows: impl IntoIterator<Item = Row>) {
 /// Sixteen threads of a machine that was lent once.
 const XEON16: &str = include_str!("../../measured/xeon16.csv");
 
-/// Prints all comparisons; with those of this machine, if it was measured.
-pub fn report(measured: Option<&str>) {
+/// What the model is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Against {
+    /// Threads of real machines.
+    Machines,
+    /// The papers.
+    Papers,
+    /// Both.
+    All,
+}
+
+impl Against {
+    /// By its name in commands.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Against> {
+        match name {
+            "machines" => Some(Against::Machines),
+            "papers" => Some(Against::Papers),
+            "all" => Some(Against::All),
+            _ => None,
+        }
+    }
+}
+
+/// Prints comparisons; with those of this machine, if it was measured.
+pub fn report(against: Against, measured: Option<&str>) {
+    if against != Against::Papers {
+        machines(measured);
+    }
+    if against != Against::Machines {
+        papers();
+    }
+}
+
+fn machines(measured: Option<&str>) {
     if let Some(csv) = measured {
         print("this machine, threads sharing a volume", threads(&Machine::this(), csv, 1.15));
     }
     print("xeon16, threads sharing a volume", threads(&Machine::xeon16(), XEON16, 1.2));
+}
+
+fn papers() {
     let jobs = PUBLISHED.map(|(jobs, ..)| jobs);
     let rows = tree(&jobs, 100).into_iter();
-    let rows = rows.chain([policies(Workload::Mwul, 15.0, 120, 40), policies(Workload::Mwum, 3.0, 120, 40)]);
-    print("paper's machine, 8 x 15 cores", rows);
+    print("paper's machine, 8 x 15 cores, reads", rows);
+    for jobs in [20, 50, 120] {
+        let settings = tree_settings(jobs, 100);
+        let settings: Vec<String> = settings.iter().map(|(what, rate)| format!("{what} {rate:.1}")).collect();
+        println!("tree, {jobs} jobs, thousand reads/s: {}", settings.join("; "));
+    }
+    println!();
+    let volumes = [None, Some(PAPERS_VOLUME)];
+    let rows = volumes.into_iter().flat_map(|volume| {
+        [(Workload::Mwul, 15.0), (Workload::Mwum, 3.0)]
+            .map(|(workload, told)| policies(workload, told, 120, 40, volume))
+    });
+    print("paper's machine, unlinks", rows);
+    for volume in volumes {
+        let times = unlink_times(volume, 100).map(|(policy, time)| format!("{policy} {time:.1}"));
+        println!("an unlink in a shared directory, one core, us{}: {}", size(volume), times.join(", "));
+    }
 }

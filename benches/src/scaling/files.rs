@@ -84,7 +84,7 @@ impl Files {
     /// Prepares a volume for so many cores, each of which does so many operations.
     pub(super) fn new(subject: &Subject, cores: usize, laps: u64, on_core: &dyn Fn(usize, &mut dyn FnMut())) -> Files {
         let workload = subject.workload;
-        let bytes = if cores == 1 { BYTES_ALONE } else { BYTES };
+        let bytes = subject.volume.unwrap_or(if cores == 1 { BYTES_ALONE } else { BYTES });
         let fs = volume(subject, bytes, cores as u64 * laps);
         let open = Cell::new(Vec::new());
         for core in 0..cores {

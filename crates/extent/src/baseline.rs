@@ -1,34 +1,48 @@
-//! Btrfs' extent states in the shape of Linux 5.8, to measure against: one tree of states under one mutex. Readers
-//! exclude each other. The feature `baselines` has it.
+//! Btrfs' extent states in the shape of Linux 5.8, to measure against: one red-black tree of states under one lock.
+//! Readers exclude each other. The feature `baselines` has it.
 //!
 //! A range is locked by setting a bit on the states that make it up, which are split at its ends; it is unlocked by
 //! clearing the bit and merging them again. States that have nothing but the lock are there while the range is locked.
+//! States with other bits stay: Btrfs marks each page that it has read as up to date
+//! ([`StateGuard::mark`], `endio_readpage_release_extent` in `fs/btrfs/extent_io.c`), so the tree grows with the part of
+//! the file that is in memory.
+//!
+//! | File | What it is |
+//! |---|---|
+//! | `states.rs` | what is done with states |
+//! | `tree.rs` | the tree |
+//!
+//! Linux has a spin lock. A thread that spins may keep the processor from the one that has the lock, so here it is a
+//! mutex, but where a machine with many processors is played ([`f2fs_sync::spinning`]). How much was waited is not
+//! counted under the lock: Linux has no such counts.
 //!
 //! # Locking rules
 //!
-//! The mutex protects tree and counts; it is held for a search and a change of the tree, and while it is waited for
-//! nothing else is. A request whose range is locked in part sleeps on the condition variable of the state in its way,
-//! and then begins again: there is no order among those who wait.
+//! The mutex protects the tree; it is held for a search and a change of the tree, and while it is waited for nothing
+//! else is, but when the count of a processor's waits is changed. A request whose range is locked in part sleeps on the
+//! condition variable of the state in its way, and then begins again: there is no order among those who wait.
 
-use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 use std::time::Instant;
 
-use f2fs_sync::{Condvar, Mutex, MutexGuard};
+use f2fs_sync::{CachePadded, Condvar, Mutex, MutexGuard, PerCore, spinning};
 
+use self::states::{LOCKED, States};
 use crate::range::BlockRange;
 use crate::wait::WaitStats;
 
-/// The bit of a locked state.
-const LOCKED: u32 = 1 << 31;
+mod states;
+mod tree;
+
 /// Condition variables, by the first block of the state that is waited for.
 const QUEUES: usize = 64;
 
 /// The states of a file: ranges of blocks with bits, one of which is the lock.
 #[derive(Debug)]
 pub struct StateTree {
-    states: Mutex<States>,
+    states: CachePadded<Mutex<States>>,
     unlocked: [Condvar; QUEUES],
+    waits: PerCore<Mutex<WaitStats>>,
 }
 
 /// A locked range of a [`StateTree`]. Dropping it unlocks the range.
@@ -49,10 +63,11 @@ impl StateTree {
     /// A tree in which each of the first `count` blocks has a state of its own, as in a file with many small extents.
     #[must_use]
     pub fn with_states(count: u64) -> StateTree {
-        // Neighbours differ, so that they are not merged.
-        let tree = (0..count).map(|block| (block, (block, 1 + (block % 2) as u32))).collect();
-        let states = Mutex::new(States { tree, waits: WaitStats::default() });
-        StateTree { states, unlocked: std::array::from_fn(|_| Condvar::new()) }
+        StateTree {
+            states: CachePadded::new(Mutex::new(States::new(count))),
+            unlocked: std::array::from_fn(|_| Condvar::new()),
+            waits: PerCore::default(),
+        }
     }
 
     /// Waits until the blocks are the caller's alone. An empty range locks nothing.
@@ -62,9 +77,10 @@ impl StateTree {
             let (mut states, mut since) = self.states();
             while let Err(start) = states.lock(range) {
                 since.get_or_insert_with(Instant::now);
-                self.queue(start).wait(&mut states);
+                spinning(|| self.queue(start).wait(&mut states));
             }
-            states.count(since);
+            drop(states);
+            self.count(since);
         }
         StateGuard { tree: self, range }
     }
@@ -75,16 +91,36 @@ impl StateTree {
         let range = BlockRange::of(range);
         if let Some(range) = range {
             let (mut states, since) = self.states();
-            states.count(since);
-            states.lock(range).ok()?;
+            let locked = states.lock(range);
+            drop(states);
+            self.count(since);
+            locked.ok()?;
         }
         Some(StateGuard { tree: self, range })
+    }
+
+    /// Whether a state of the range has one of these bits, locked or not (`test_range_bit`).
+    #[must_use]
+    pub fn has(&self, range: impl RangeBounds<u64>, bits: u32) -> bool {
+        let Some(range) = BlockRange::of(range) else { return false };
+        let (states, since) = self.states();
+        let has = states.has(range, bits & !LOCKED);
+        drop(states);
+        self.count(since);
+        has
     }
 
     /// How much waiting there has been, for ranges and for the mutex.
     #[must_use]
     pub fn wait_stats(&self) -> WaitStats {
-        self.states.lock().waits
+        let mut all = WaitStats::default();
+        for of_one in self.waits.iter() {
+            let of_one = *of_one.lock();
+            all.waits += of_one.waits;
+            all.waited += of_one.waited;
+            all.longest = all.longest.max(of_one.longest);
+        }
+        all
     }
 
     /// The mutex; if it was not free, since when it was waited for.
@@ -93,13 +129,36 @@ impl StateTree {
             Some(states) => (states, None),
             None => {
                 let since = Instant::now();
-                (self.states.lock(), Some(since))
+                (spinning(|| self.states.lock()), Some(since))
             }
+        }
+    }
+
+    fn count(&self, since: Option<Instant>) {
+        if let Some(since) = since {
+            let waited = since.elapsed();
+            let mut waits = self.waits.slot().lock();
+            waits.waits += 1;
+            waits.waited += waited;
+            waits.longest = waits.longest.max(waited);
         }
     }
 
     fn queue(&self, first: u64) -> &Condvar {
         &self.unlocked[first as usize % QUEUES]
+    }
+}
+
+impl StateGuard<'_> {
+    /// Sets bits on the range; they stay when it is unlocked (`set_extent_bit`). All but the uppermost bit are free to
+    /// use.
+    pub fn mark(&self, bits: u32) {
+        if let Some(range) = self.range {
+            let (mut states, since) = self.tree.states();
+            states.set(range, bits & !LOCKED);
+            drop(states);
+            self.tree.count(since);
+        }
     }
 }
 
@@ -113,7 +172,6 @@ impl Drop for StateGuard<'_> {
     fn drop(&mut self) {
         let Some(range) = self.range else { return };
         let (mut states, since) = self.tree.states();
-        states.count(since);
         if states.unlock_alone(range) {
             drop(states);
             self.tree.queue(range.first()).notify_all();
@@ -121,119 +179,9 @@ impl Drop for StateGuard<'_> {
             states.unlock(range, |start| {
                 self.tree.queue(start).notify_all();
             });
+            drop(states);
         }
-    }
-}
-
-/// The state under the mutex.
-#[derive(Debug)]
-struct States {
-    /// By first block: the last block and the bits. States do not overlap.
-    tree: BTreeMap<u64, (u64, u32)>,
-    waits: WaitStats,
-}
-
-impl States {
-    fn count(&mut self, since: Option<Instant>) {
-        if let Some(since) = since {
-            let waited = since.elapsed();
-            self.waits.waits += 1;
-            self.waits.waited += waited;
-            self.waits.longest = self.waits.longest.max(waited);
-        }
-    }
-
-    /// Locks a range; the error is the first block of a locked state in its way. Usually there is no state at all: one
-    /// search.
-    fn lock(&mut self, range: BlockRange) -> Result<(), u64> {
-        let below = self.tree.range(..=range.last()).rev();
-        let mut overlapping = below.take_while(|(_, (end, _))| *end >= range.first()).peekable();
-        if overlapping.peek().is_none() {
-            self.tree.insert(range.first(), (range.last(), LOCKED));
-            return Ok(());
-        }
-        match overlapping.filter(|(_, (_, bits))| bits & LOCKED != 0).last() {
-            Some((start, _)) => Err(*start),
-            None => {
-                self.lock_states(range);
-                Ok(())
-            }
-        }
-    }
-
-    /// Sets the lock on every state in the range, and makes a state of every gap. None of them is locked.
-    fn lock_states(&mut self, range: BlockRange) {
-        self.split(range.first());
-        if let Some(behind) = range.last().checked_add(1) {
-            self.split(behind);
-        }
-        let mut next = Some(range.first());
-        while let Some(start) = next.filter(|start| *start <= range.last()) {
-            let here = self.tree.range(start..=range.last()).next().map(|(at, state)| (*at, *state));
-            let (end, bits) = match here {
-                Some((at, state)) if at == start => state,
-                Some((at, _)) => (at - 1, 0),
-                None => (range.last(), 0),
-            };
-            self.tree.insert(start, (end, bits | LOCKED));
-            next = end.checked_add(1);
-        }
-    }
-
-    /// Unlocks a range that is one state with nothing but the lock; tells whether it was.
-    fn unlock_alone(&mut self, range: BlockRange) -> bool {
-        let alone = self.tree.get(&range.first()) == Some(&(range.last(), LOCKED));
-        if alone {
-            self.tree.remove(&range.first());
-        }
-        alone
-    }
-
-    /// Clears the lock on every state in the range; `unlocked` is called with the first block of each.
-    fn unlock(&mut self, range: BlockRange, mut unlocked: impl FnMut(u64)) {
-        let mut next = Some(range.first());
-        while let Some((start, (end, bits))) = next
-            .filter(|next| *next <= range.last())
-            .and_then(|next| self.tree.range(next..=range.last()).next().map(|(start, state)| (*start, *state)))
-        {
-            if bits == LOCKED {
-                self.tree.remove(&start);
-            } else {
-                self.tree.insert(start, (end, bits & !LOCKED));
-                self.merge(start);
-            }
-            unlocked(start);
-            next = end.checked_add(1);
-        }
-    }
-
-    /// Makes a state that contains `at` and is not locked begin there.
-    fn split(&mut self, at: u64) {
-        let Some((&start, &(end, bits))) = self.tree.range(..at).next_back() else { return };
-        if end >= at && bits & LOCKED == 0 {
-            self.tree.insert(start, (at - 1, bits));
-            self.tree.insert(at, (end, bits));
-        }
-    }
-
-    /// Joins a state with neighbours of the same bits.
-    fn merge(&mut self, start: u64) {
-        let Some(&(mut end, bits)) = self.tree.get(&start) else { return };
-        if let Some((&next, &(next_end, next_bits))) =
-            end.checked_add(1).and_then(|next| self.tree.get_key_value(&next))
-            && next_bits == bits
-        {
-            self.tree.remove(&next);
-            self.tree.insert(start, (next_end, bits));
-            end = next_end;
-        }
-        if let Some((&before, &(before_end, before_bits))) = self.tree.range(..start).next_back()
-            && before_end.checked_add(1) == Some(start)
-            && before_bits == bits
-        {
-            self.tree.remove(&start);
-            self.tree.insert(before, (end, bits));
-        }
+        self.tree.count(since);
     }
 }
 
@@ -242,14 +190,21 @@ mod tests {
     use super::*;
 
     fn states(tree: &StateTree) -> Vec<(u64, u64, u32)> {
-        tree.states.lock().tree.iter().map(|(start, (end, bits))| (*start, *end, *bits)).collect()
+        tree.states.lock().all()
+    }
+
+    /// A tree of these states.
+    fn marked(states: &[(u64, u64, u32)]) -> StateTree {
+        let tree = StateTree::new();
+        for (first, last, bits) in states {
+            tree.lock(*first..=*last).mark(*bits);
+        }
+        tree
     }
 
     #[test]
     fn states_are_split_locked_and_merged_again() {
-        let tree = StateTree::new();
-        *tree.states.lock() =
-            States { tree: BTreeMap::from([(10, (19, 1)), (20, (29, 2))]), waits: WaitStats::default() };
+        let tree = marked(&[(10, 19, 1), (20, 29, 2)]);
         let guard = tree.lock(15..25);
         let locked = [(10, 14, 1), (15, 19, 1 | LOCKED), (20, 24, 2 | LOCKED), (25, 29, 2)];
         assert_eq!(states(&tree), locked);
@@ -263,13 +218,27 @@ mod tests {
     }
 
     #[test]
+    fn marks_stay_and_neighbours_with_the_same_are_one_state() {
+        let tree = marked(&[(1, 1, 4), (3, 3, 4), (2, 2, 4)]);
+        assert_eq!(states(&tree), [(1, 3, 4)]);
+        assert!(tree.has(3..10, 4) && !tree.has(4..10, 4) && !tree.has(0..10, 3) && !tree.has(5..5, 4));
+        let part = tree.lock(2..=5);
+        part.mark(LOCKED | 8);
+        assert_eq!(states(&tree), [(1, 1, 4), (2, 3, 12 | LOCKED), (4, 5, 8 | LOCKED)]);
+        assert!(tree.has(5..=5, 8) && !tree.has(0..10, LOCKED), "the lock is no mark");
+        drop(part);
+        assert_eq!(states(&tree), [(1, 1, 4), (2, 3, 12), (4, 5, 8)]);
+    }
+
+    #[test]
     fn a_range_is_a_state_while_it_is_locked() {
         let tree = StateTree::new();
         let (all, nothing) = (tree.lock(..), tree.lock(7..7));
         assert_eq!(states(&tree), [(0, u64::MAX, LOCKED)]);
+        nothing.mark(1);
         assert!(tree.try_lock(u64::MAX..=u64::MAX).is_none());
         drop((all, nothing));
         assert_eq!(states(&tree), []);
-        assert_eq!(StateTree::with_states(3).states.lock().tree.len(), 3);
+        assert_eq!(states(&StateTree::with_states(3)), [(0, 0, 1), (1, 1, 2), (2, 2, 1)]);
     }
 }

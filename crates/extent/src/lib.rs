@@ -112,6 +112,10 @@
 //! | tree of states, empty | 108 | 352 | 39285 | 78 | 424 | 34847 | 113 | 409 | 48227 | 70 | 288 | 59744 |
 //! | tree of 640,000 states | 1536 | 4497 | 321581 | 2106 | 4778 | 262141 | 705 | 2168 | 147105 | 669122 | 671836 | 349724163 |
 //!
+//! The trees of states were a `BTreeMap` then. They are red-black trees now, as in Linux: on one thread of an AMD EPYC a
+//! lock and unlock of one block takes 34 ns in place of 64 to 71 with no state, and 1080 to 1120 in place of 850 to 890
+//! with 640,000.
+//!
 //! Two threads on their own halves do 2.0 times what one does (the reader-writer lock: 0.4 times). Two threads do 101
 //! times as many random shared locks as with the full tree, and as many a second as 128 threads do. The worst case here
 //! is the whole file among many threads: everybody who comes while a covering request waits goes through the queue and

@@ -14,6 +14,7 @@
 //! | [`thread`], [`hint`], [`thread_local!`] | `std` | theirs | `std`, on a machine of 16 processors |
 //! | [`Arc`], [`Weak`] | `std` | `std` (loom's `Arc` cannot hold unsized types) | `std`'s, wrapped |
 //! | [`PlainArc`] | `std` | `std` | `std`, not on record |
+//! | [`memory`], [`spinning`] | empty | empty | empty; they tell `manycore` of memory behind a lock, and of spin locks |
 //! | `model` | absent | loom: runs a model under every schedule, and counts them | absent |
 //! | `scenario` | absent | shuttle: runs a larger one under many random schedules | absent |
 //! | `counting` | absent | absent | counts lines, of one thread and of two |
@@ -82,6 +83,7 @@ mod group_commit;
 pub mod manycore;
 #[cfg(all(any(fuzzing, test), not(any(loom, shuttle, f2fs_counting, f2fs_manycore))))]
 pub mod meeting;
+pub mod memory;
 #[cfg(loom)]
 pub mod model;
 #[cfg(any(loom, shuttle))]
@@ -102,6 +104,7 @@ pub use budget::Budget;
 pub use counter::ShardedCounter;
 pub use gate::{ClosedGate, Gate, GateGuard};
 pub use group_commit::{Gathering, Gathers, GroupCommit};
+pub use memory::spinning;
 #[cfg(any(loom, shuttle))]
 pub use model_half::*;
 #[cfg(any(f2fs_manycore, feature = "mutants"))]

@@ -8,7 +8,7 @@ use f2fs_sync::atomic::{
 };
 use f2fs_sync::{
     Arc, CachePadded, Condvar, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    WaitTimeoutResult, hint, mutant, thread, thread_local,
+    WaitTimeoutResult, hint, memory, mutant, spinning, thread, thread_local,
 };
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,18 @@ fn locks_can_be_shared() {
     sync_and_send::<Condvar>();
     sync_and_send::<OnceLock<String>>();
     sync_and_send::<CachePadded<AtomicU64>>();
+}
+
+#[test]
+fn memory_behind_a_lock() {
+    run("memory_behind_a_lock", || {
+        let mutex = Mutex::new(vec![1, 2]);
+        let mut values = spinning(|| mutex.lock());
+        memory::read(&values[..]);
+        memory::written(&values[1]);
+        values[1] += 1;
+        assert_eq!(*values, [1, 3]);
+    });
 }
 
 #[test]

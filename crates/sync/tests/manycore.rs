@@ -5,7 +5,7 @@
 use f2fs_sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use f2fs_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
 use f2fs_sync::manycore::{self, Device, Machine, Outcome, Pace};
-use f2fs_sync::{CachePadded, Condvar, Mutex, RwLock, hint};
+use f2fs_sync::{CachePadded, Condvar, Mutex, RwLock, hint, memory, spinning};
 use std::time::Duration;
 
 /// Operations of each core.
@@ -133,6 +133,120 @@ fn a_queue_of_spinners_holds_where_spinners_on_one_word_collapse() {
     assert!(mcs[2] > 1.5 * ticket[2], "{mcs:?} {ticket:?}");
 }
 
+/// Eight lines, so that they share none with anything else.
+#[repr(align(64))]
+struct Lines([u8; 512]);
+
+#[test]
+fn memory_behind_a_lock_moves_line_by_line() {
+    let (lock, times) = (CachePadded::new(Mutex::new(Box::new(Lines([0; 512])))), Mutex::new(Vec::new()));
+    let timed = |access: &dyn Fn(&[u8])| {
+        let guard = lock.lock();
+        let bytes = &guard.0;
+        let before = manycore::now();
+        access(bytes);
+        let time = manycore::now() - before;
+        times.lock().push(time);
+    };
+    let (whole, part) = (|bytes: &[u8]| memory::read(bytes), |bytes: &[u8]| memory::read(&bytes[60..130]));
+    let write = |bytes: &[u8]| memory::written(&bytes[..64]);
+    manycore::run(&Machine::epyc(), &Pace::default(), 9, 1, |core| {
+        manycore::work(core as u64 * 100_000_000);
+        match core {
+            0 => [&whole as &dyn Fn(&[u8]), &whole, &write].into_iter().for_each(timed),
+            1 => [&part as &dyn Fn(&[u8]), &whole].into_iter().for_each(timed),
+            8 => [&write as &dyn Fn(&[u8]), &whole].into_iter().for_each(timed),
+            _ => {}
+        }
+    });
+    // A hit takes 1.2 ns, a line from memory 100, from the same chiplet 22, from another one of the socket 95.
+    let expected = [8.0 * 101.2, 8.0 * 1.2, 1.2]
+        .into_iter()
+        .chain([3.0 * 23.2, 5.0 * 23.2 + 3.0 * 1.2])
+        .chain([96.2, 1.2 + 7.0 * 96.2]);
+    let times = std::mem::take(&mut *times.lock());
+    let near = |(time, expected): (&u64, f64)| (*time as f64 - expected).abs() <= 1.0;
+    assert!(times.iter().zip(expected).all(near), "{times:?}");
+    assert_eq!(times.len(), 7);
+}
+
+#[test]
+fn memory_that_is_named_outside_of_a_run_costs_nothing() {
+    memory::written(&[0_u64; 100]);
+    memory::read("text");
+    memory::read::<[u64]>(&[]);
+    assert_eq!(spinning(|| 5), 5);
+}
+
+#[test]
+fn a_spin_lock_excludes_and_is_taken_in_the_order_of_arrival() {
+    let (lock, order) = (CachePadded::new(Mutex::new(0_u64)), Mutex::new(Vec::new()));
+    let outcome = manycore::run(&Machine::epyc(), &Pace::default(), 16, 1, |core| {
+        // One after the other, while the first has the lock for longer.
+        manycore::work(core as u64 * 1_000_000);
+        manycore::lap();
+        let mut value = spinning(|| lock.lock());
+        order.lock().push(core);
+        let before = *value;
+        manycore::work(if core == 0 { 50_000_000 } else { 1_000_000 });
+        *value = before + 1;
+        drop(value);
+        // Waits count until the first core ends.
+        manycore::work(100_000_000);
+    });
+    assert_eq!(*lock.lock(), 16);
+    assert_eq!(*order.lock(), (0..16).collect::<Vec<_>>());
+    assert!(outcome.waits.iter().any(|hot| hot.site.what.contains("Mutex<u64>")), "{:?}", outcome.waits);
+}
+
+#[test]
+fn a_spin_lock_that_cores_wait_for_is_not_overtaken() {
+    let (lock, taken) = (CachePadded::new(Mutex::new(())), CachePadded::new(AtomicU64::new(0)));
+    manycore::run(&Machine::epyc(), &Pace::default(), 3, 1, |core| {
+        match core {
+            0 => {
+                let _guard = spinning(|| lock.lock());
+                manycore::work(50_000_000);
+            }
+            1 => {
+                manycore::work(10_000_000);
+                let _guard = spinning(|| lock.lock());
+                taken.store(1, Relaxed);
+                manycore::work(10_000_000);
+            }
+            _ => {
+                while lock.try_lock().is_some() || manycore::now() < 20_000 {}
+                let guard = loop {
+                    if let Some(guard) = lock.try_lock() {
+                        break guard;
+                    }
+                    hint::spin_loop();
+                };
+                assert_eq!(taken.load(Relaxed), 1, "it was waited for");
+                drop(guard);
+            }
+        }
+        manycore::lap();
+    });
+}
+
+/// The same as for the queue of spinners above, which is written out.
+#[test]
+fn a_spin_lock_costs_what_a_queue_of_spinners_does() {
+    let lock = CachePadded::new(Mutex::new(0_u64));
+    let mcs = Mcs::new();
+    let inside = CachePadded::new(AtomicU64::new(0));
+    let by_lock = |cores| on(&Machine::epyc(), cores, 60, |_| *spinning(|| lock.lock()) += 1).rate();
+    let by_mcs = |cores| {
+        on(&Machine::epyc(), cores, 2 * WARM_UP as usize, |core| mcs.with(core, || _ = inside.fetch_add(1, Relaxed)))
+            .rate()
+    };
+    for cores in [16, 64] {
+        let ratio = by_lock(cores) / by_mcs(cores);
+        assert!((0.5..=2.0).contains(&ratio), "{cores} cores: {ratio}");
+    }
+}
+
 #[test]
 fn readers_of_one_lock_move_its_word() {
     let lock = CachePadded::new(RwLock::new(5));
@@ -228,6 +342,31 @@ fn the_same_run_twice_is_the_same() {
         })
     };
     assert_eq!(run(), run());
+}
+
+#[test]
+fn some_cores_of_a_machine_run() {
+    let machine = Machine::paper();
+    assert_eq!(machine.spread(10), [0, 15, 30, 45, 60, 75, 90, 105, 1, 16]);
+    let mut all = machine.spread(1000);
+    all.sort_unstable();
+    assert_eq!(all, (0..120).collect::<Vec<_>>());
+    let counter = CachePadded::new(AtomicU64::new(0));
+    let rate = |cores: &[usize]| {
+        let outcome = manycore::run_on(&machine, &Pace::default(), cores, WARM_UP, |core| {
+            assert!(cores.contains(&core) && manycore::running() == Some(core));
+            for _ in 0..LAPS {
+                counter.fetch_add(1, Relaxed);
+                manycore::lap();
+            }
+        });
+        assert_eq!(outcome.cores, 2);
+        outcome.rate()
+    };
+    let (near, far) = (rate(&[3, 4]), rate(&[3, 119, 4000]));
+    // A line takes 51 ns from a neighbour, 188 from the last socket.
+    assert!((2.5..4.0).contains(&(near / far)), "{near} {far}");
+    assert_eq!(counter.load(Relaxed), 4 * LAPS as u64);
 }
 
 #[test]

@@ -8,12 +8,17 @@
 //!                         +----------------------+
 //! ```
 //!
+//! What is read and written here moves with the lock, and a machine that is played is told of it
+//! ([`f2fs_sync::memory`]).
+//!
 //! A NID is here once: listed or taken. One that is taken cannot be listed by a scan, although its entry still says
 //! NULL.
 
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 
 use f2fs_format::Nid;
+use f2fs_sync::memory;
 use rustc_hash::FxHashMap;
 
 /// The states of a NID in the list.
@@ -42,7 +47,7 @@ impl FreeList {
 
     /// The state of a NID.
     pub(crate) fn state(&self, nid: Nid) -> Option<State> {
-        self.states.get(&nid).copied()
+        self.states.get(&nid).inspect(|state| memory::read(*state)).copied()
     }
 
     /// The NID that is handed out next.
@@ -52,16 +57,20 @@ impl FreeList {
 
     /// Appends a NID; it must not be listed.
     pub(crate) fn insert(&mut self, nid: Nid) {
-        self.states.insert(nid, State::Listed);
+        memory::written(self.states.entry(nid).insert_entry(State::Listed).get());
         self.queue.push_back(nid);
+        if let Some(last) = self.queue.back() {
+            memory::written(last);
+        }
         self.listed += 1;
     }
 
     /// Hands out the first NID.
     pub(crate) fn take(&mut self) -> Option<Nid> {
         while let Some(nid) = self.queue.pop_front() {
-            if self.state(nid) == Some(State::Listed) {
-                self.states.insert(nid, State::Taken);
+            if let Some(state) = self.states.get_mut(&nid).filter(|state| **state == State::Listed) {
+                memory::written(state);
+                *state = State::Taken;
                 self.listed -= 1;
                 return Some(nid);
             }
@@ -78,9 +87,11 @@ impl FreeList {
 
     /// A taken NID is bound, or is to be listed again. Tells whether it was taken.
     pub(crate) fn done(&mut self, nid: Nid) -> bool {
-        let taken = self.state(nid) == Some(State::Taken);
+        let Entry::Occupied(state) = self.states.entry(nid) else { return false };
+        memory::written(state.get());
+        let taken = *state.get() == State::Taken;
         if taken {
-            self.states.remove(&nid);
+            state.remove();
         }
         taken
     }

@@ -26,7 +26,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicUsize, Ordering};
-use f2fs_sync::{Mutex, protocol_value};
+use f2fs_sync::{Mutex, memory, protocol_value};
 
 use crate::entry::NatEntry;
 use crate::error::NatError;
@@ -323,6 +323,7 @@ impl Listed {
         let unseen: Vec<Nid> = ledger
             .journal
             .iter()
+            .inspect(|(_, entry)| memory::read(*entry))
             .filter(|(nid, entry)| nid.0 >= FIRST_NID && !entry.is_bound() && !self.is_scanned(locate(**nid).0))
             .map(|(nid, _)| *nid)
             .collect();

@@ -7,7 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -21,10 +21,12 @@ use super::{Machine, PICOSECONDS};
 use crate::Site;
 
 mod parking;
+mod spinning;
 
 pub(crate) use parking::{
     enqueue, is_waited_for, may_take, notify, park, reader_enters, release, wait, waiting, writer_waits,
 };
+pub(crate) use spinning::{does_spin, is_spun_for, spin, spins};
 
 /// Machine words of stack for each core.
 const STACK: usize = 256 << 10;
@@ -67,6 +69,8 @@ struct Core {
     turn: u64,
     /// Waits for a lock.
     waiting: bool,
+    /// Waits for locks by spinning in a queue.
+    spins: bool,
 }
 
 /// Part of a run.
@@ -84,6 +88,8 @@ struct Run {
     ready: BinaryHeap<Reverse<(u64, usize, u64)>>,
     lines: Lines,
     queues: Queues,
+    /// Cores that spin for a lock, by its address.
+    spinners: FxHashMap<usize, VecDeque<usize>>,
     machine: Machine,
     /// Picoseconds for each access that writes.
     per_write: u64,
@@ -208,6 +214,11 @@ pub(crate) fn touch(line: usize, access: Access, site: Site) {
     if moved == Some(true) {
         settle();
     }
+}
+
+/// The line is the running core's alone, changed by it, at no cost.
+pub(crate) fn give(line: usize) {
+    with(|run, core| run.lines.give(line, core));
 }
 
 /// Waits until no other core is behind this one.
@@ -385,9 +396,9 @@ impl Drop for Begun {
     }
 }
 
-/// Runs `body` on each of so many cores of the machine (128 at most), with its number. The cores call [`lap`] after
-/// each operation; counted is from where they have done `warm_up` of them (1 at least) on average until the first has
-/// ended.
+/// Runs `body` on each of so many cores of the machine (128 at most), the first ones, with its number. The cores call
+/// [`lap`] after each operation; counted is from where they have done `warm_up` of them (1 at least) on average until the
+/// first has ended.
 ///
 /// # Panics
 ///
@@ -399,32 +410,53 @@ pub fn run<'a>(
     warm_up: u64,
     body: impl Fn(usize) + Sync + 'a,
 ) -> Outcome {
-    let cores = cores.clamp(1, machine.cores().min(128));
-    let core = Core { clock: 0, state: State::Ready, turn: 0, waiting: false };
+    let cores: Vec<usize> = (0..cores.max(1)).collect();
+    run_on(machine, pace, &cores, warm_up, body)
+}
+
+/// The same on these cores of the machine: those it has, each once.
+///
+/// # Panics
+///
+/// As [`run`] does.
+pub fn run_on<'a>(
+    machine: &Machine,
+    pace: &Pace,
+    cores: &[usize],
+    warm_up: u64,
+    body: impl Fn(usize) + Sync + 'a,
+) -> Outcome {
+    let (most, mut chosen) = (machine.cores().min(128), [false; 128]);
+    cores.iter().filter(|core| **core < most).for_each(|core| chosen[*core] = true);
+    let count = chosen.iter().filter(|chosen| **chosen).count();
+    let numbers = || (0..most).filter(|core| chosen[*core]);
+    let idle = Core { clock: 0, state: State::Ended, turn: 0, waiting: false, spins: false };
+    let state = |core: usize| if chosen[core] { State::Ready } else { State::Ended };
     let begun = Run {
-        cores: vec![core; cores],
+        cores: (0..most).map(|core| Core { state: state(core), ..idle }).collect(),
         running: None,
         // A little apart, so that they do not go in step.
-        ready: (0..cores).map(|core| Reverse((core as u64 * 7919 % 100_003, core, 0))).collect(),
+        ready: numbers().map(|core| Reverse((core as u64 * 7919 % 100_003, core, 0))).collect(),
         lines: Lines::new(machine),
         queues: Queues::default(),
+        spinners: FxHashMap::default(),
         machine: machine.clone(),
         per_write: pace.per_write * machine.slower / 100,
         ahead: machine.levels.first().map_or(0, |level| level.transfer),
         tickets: 0,
         laps: 0,
-        warm_up: warm_up.max(1) * cores as u64,
+        warm_up: warm_up.max(1) * count as u64,
         phase: Phase::WarmUp,
         begun: 0,
         spent: Spent::default(),
         places: FxHashMap::default(),
         waits: FxHashMap::default(),
-        outcome: Outcome { cores, ..Outcome::default() },
+        outcome: Outcome { cores: count, ..Outcome::default() },
         accesses: 0,
     };
     let body = &body;
-    let mut bodies: Vec<Generator<'_, (), ()>> =
-        (0..cores).map(|core| Gn::new_opt(STACK, move || body(core))).collect();
+    let mut bodies: Vec<Option<Generator<'_, (), ()>>> =
+        (0..most).map(|core| chosen[core].then(|| Gn::new_opt(STACK, move || body(core)))).collect();
     RUN.with(|run| {
         let mut run = run.borrow_mut();
         assert!(run.is_none(), "a run inside of a run");
@@ -434,11 +466,12 @@ pub fn run<'a>(
     let over = Begun;
     let next = || RUN.with(|run| run.borrow_mut().as_mut().and_then(Run::next));
     while let Some(core) = next() {
-        bodies[core].resume();
+        let Some(body) = &mut bodies[core] else { continue };
+        body.resume();
         RUN.with(|run| {
             if let Some(run) = run.borrow_mut().as_mut() {
                 run.running = None;
-                if bodies[core].is_done() {
+                if body.is_done() {
                     run.end(core);
                 }
             }
@@ -447,7 +480,7 @@ pub fn run<'a>(
     let ended = RUN.with(|run| run.borrow_mut().take());
     drop(over);
     let Some(ended) = ended else { return Outcome::default() };
-    let stuck: Vec<usize> = (0..cores).filter(|core| ended.cores[*core].state != State::Ended).collect();
+    let stuck: Vec<usize> = numbers().filter(|core| ended.cores[*core].state != State::Ended).collect();
     assert!(stuck.is_empty(), "cores that wait for each other: {stuck:?}");
     Outcome { accesses: ended.accesses, ..ended.outcome }
 }

@@ -99,6 +99,12 @@ impl Lines {
         Cost { total: transfer + own, transfer }
     }
 
+    /// The core alone has the line, and has changed it.
+    pub(super) fn give(&mut self, number: usize, core: usize) {
+        let line = self.lines.entry(number).or_default();
+        (line.holders, line.changed) = (1 << core, true);
+    }
+
     /// Begins to count again.
     pub(super) fn forget_costs(&mut self) {
         for line in self.lines.values_mut() {
@@ -164,5 +170,9 @@ mod tests {
         // Two at once: one after the other.
         assert_eq!(access(0, Access::Change, 8_000_000), 95_000);
         assert_eq!(access(16, Access::Change, 8_000_000), 95_000 + 6_200 + 95_000);
+        lines.give(7, 3);
+        assert_eq!(lines.access(7, 3, Access::Read, 9_000_000, SITE).transfer, 0);
+        assert_eq!(lines.access(7, 4, Access::Read, 9_000_000, SITE).transfer, 22_000, "it was changed");
+        assert_eq!(lines.access(7, 5, Access::Read, 9_000_000, SITE).transfer, 44_000, "and is on its way");
     }
 }

@@ -157,6 +157,15 @@ impl Machine {
         self.levels.last().map_or(1, |level| level.cores)
     }
 
+    /// So many cores, in turn one of each smallest group of the machine: where Linux puts processes that it starts, if
+    /// nobody binds them.
+    #[must_use]
+    pub fn spread(&self, cores: usize) -> Vec<usize> {
+        let group = self.levels.first().map_or(1, |level| level.cores);
+        let groups = (self.cores() / group).max(1);
+        (0..cores.min(groups * group)).map(|number| number % groups * group + number / groups).collect()
+    }
+
     /// The same machine, on which lines and system calls cost so many percent; hits and instructions cost what they
     /// did.
     #[must_use]

@@ -12,8 +12,9 @@
 //!
 //! # The model
 //!
-//! All cores are coroutines of one thread. An access to an atomic, to a lock's word or to the value behind a lock takes
-//! as long as the state of its line says (64 bytes, told apart by address):
+//! All cores are coroutines of one thread. An access to an atomic, to a lock's word, to the value behind a lock or to
+//! memory that the code names ([`memory`](crate::memory)) takes as long as the state of its line says (64 bytes, told
+//! apart by address):
 //!
 //! - in the core's own cache: a hit;
 //! - else a transfer: as far away as the nearest core that has it (a read), or the farthest of those that have to give
@@ -31,7 +32,8 @@
 //! line where the allocator says so).
 //!
 //! A lock is waited for as `parking_lot` does: ten rounds of spinning, the last seven with a system call each, then
-//! parking. A release wakes the first that is parked; whoever comes first has the lock.
+//! parking. A release wakes the first that is parked; whoever comes first has the lock. A lock that stands for a
+//! kernel's spin lock ([`spinning`](crate::spinning)) is waited for in a queue, whose members spin on a line each.
 //!
 //! # Left out
 //!
@@ -41,7 +43,7 @@
 //! | prefetch, several misses of one core at once | too low |
 //! | the home agent prefers cores that are near | too low, for lines that all write |
 //! | capacity of caches, traffic on the links, bandwidth of memory | too high |
-//! | memory behind the value of a lock (entries of a map, bytes of a page), the allocator | too high |
+//! | memory behind the value of a lock that no [`memory::read`](crate::memory::read) or [`memory::written`](crate::memory::written) names, the allocator | too high |
 //! | what runs [`apart`]: transfers of a device in memory take no time | too high |
 //! | where memory stands: all of it is near | too high |
 //! | two threads on one core, clocks that fall when all cores work | too high |
@@ -66,7 +68,7 @@ mod machine;
 mod outcome;
 mod queues;
 
-pub use self::core::{Pace, apart, boot, lap, now, prepare, run, running, work};
+pub use self::core::{Pace, apart, boot, lap, now, prepare, run, run_on, running, work};
 pub use device::Device;
 pub use machine::{Level, Machine, PICOSECONDS};
 pub use outcome::{Hot, Outcome, Spent};

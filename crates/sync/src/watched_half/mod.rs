@@ -39,10 +39,12 @@ pub use site::Site;
 pub use std::thread_local;
 
 #[cfg(f2fs_manycore)]
-pub(crate) use played::{Word, processor, processors, read, read_at, value, written, written_at};
+pub(crate) use played::{
+    Word, is_open, made, memory, processor, processors, read, read_at, value, written, written_at,
+};
 #[cfg(f2fs_counting)]
 pub(crate) use record::{
-    Lines, Word, on_processor, processor, processors, read, read_at, record, take, value, written, written_at,
+    Lines, Word, is_open, on_processor, processor, processors, read, read_at, record, take, value, written, written_at,
 };
 
 /// How a lock is taken.

@@ -38,7 +38,7 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         super::read(self, type_name::<Mutex<T>>());
-        let guard = self.lock.try_lock()?;
+        let guard = super::is_open(self).then(|| self.lock.try_lock()).flatten()?;
         Some(MutexGuard { _word: Some(Word::written(self, type_name::<Mutex<T>>())), guard: Some(guard) })
     }
 

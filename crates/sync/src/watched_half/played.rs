@@ -1,5 +1,6 @@
 //! Calls of the wrappers to the virtual core that runs. Outside of a simulation they are those of production.
 
+use std::any::type_name;
 use std::cell::Cell;
 use std::panic::Location;
 use std::sync::atomic::Ordering;
@@ -60,14 +61,33 @@ pub(crate) fn written_at(address: usize, what: &'static str) {
 /// The value behind a lock is read or written: its own bytes, not the memory that it points to.
 #[track_caller]
 pub(crate) fn value<T: ?Sized>(value: &T, written: bool, what: &'static str) {
-    let bytes = size_of_val(value);
-    if bytes == 0 || core::running().is_none() {
-        return;
-    }
-    let (first, at) = (address_of(value), Location::caller());
+    let at = Location::caller();
     let access = if written { Access::Write } else { Access::Read };
-    let lines = (first / LINE..=(first + bytes - 1) / LINE).take(VALUE_LINES);
-    lines.for_each(|line| touch(line * LINE, access, what, at));
+    lines(value).take(VALUE_LINES).for_each(|line| touch(line * LINE, access, what, at));
+}
+
+/// The memory of an object is accessed, all lines of it.
+#[track_caller]
+pub(crate) fn memory<T: ?Sized>(object: &T, access: Access) {
+    let at = Location::caller();
+    lines(object).for_each(|line| touch(line * LINE, access, type_name::<T>(), at));
+}
+
+/// The memory of an object is the running core's alone.
+pub(crate) fn made<T: ?Sized>(object: &T) {
+    lines(object).for_each(core::give);
+}
+
+/// The lines of an object; none outside of a simulation.
+fn lines<T: ?Sized>(object: &T) -> impl Iterator<Item = usize> {
+    let (first, bytes) = (address_of(object), size_of_val(object));
+    let behind = if bytes == 0 || core::running().is_none() { first } else { (first + bytes).next_multiple_of(LINE) };
+    first / LINE..behind / LINE
+}
+
+/// Whether a lock that is free goes to whoever asks: not if cores spin for it in a queue.
+pub(crate) fn is_open<T: ?Sized>(lock: &T) -> bool {
+    !core::is_spun_for(address_of(lock))
 }
 
 /// A memory fence.
@@ -117,13 +137,20 @@ impl Word {
     }
 
     /// Takes the lock as `parking_lot` does: at once; else after ten rounds of spinning (three with pauses, then with
-    /// yields), which are left out if another core is parked; and then by parking until a release wakes the core.
+    /// yields), which are left out if another core is parked; and then by parking until a release wakes the core. A lock
+    /// that is waited for by [`spinning`](crate::spinning) is a mutex, and all of its users wait for it in that way.
     pub(crate) fn acquire<G>(&self, kind: Kind, mut attempt: impl FnMut() -> Option<G>, wait: impl FnOnce() -> G) -> G {
         if core::running().is_none() {
             return wait();
         }
         // A parked writer keeps new readers out, but not those that were woken before it.
         let address = self.address;
+        if kind == Kind::Exclusive && core::does_spin() {
+            let free = (!core::is_spun_for(address)).then(&mut attempt).flatten();
+            return free.unwrap_or_else(|| {
+                core::waiting(self.site(), || core::spin(address, self.site(), |access| self.touch(access), attempt))
+            });
+        }
         let woken = Cell::new(false);
         let mut attempt = || {
             let kept = kind == Kind::Shared && !woken.get() && core::writer_waits(address) || !core::may_take(address);

@@ -62,6 +62,7 @@ pub(crate) fn release(address: usize) {
         let woken = run.queues.release(address, clock);
         run.wake(core, &woken);
     });
+    super::spinning::released(address);
 }
 
 /// Whether the lock at this address, if it is free, may be taken: not if it was handed over to another core.
