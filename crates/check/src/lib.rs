@@ -113,6 +113,9 @@ use zones::Zones;
 
 /// Threads of a check at most, whatever was asked for.
 const MOST_THREADS: usize = 256;
+/// Blocks of the device for each thread, unless a number of threads was asked for: 16 MiB. Starting more of them takes
+/// longer than the check of so few.
+const BLOCKS_PER_THREAD: u64 = 4096;
 
 /// A part of the check, for progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +145,7 @@ pub struct Progress {
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct CheckOptions<'a> {
-    /// Threads to use, 256 at most; `None`: as many as there are processors. `Some(0)`: those of the rayon pool that
+    /// Threads to use, 256 at most; `None`: as many as there are processors, and one for each 16 MiB at most. `Some(0)`: those of the rayon pool that
     /// the caller runs in. That saves starting threads when many small volumes are checked.
     pub threads: Option<usize>,
     /// Called with the progress, from any thread, every few inodes.
@@ -150,7 +153,7 @@ pub struct CheckOptions<'a> {
 }
 
 impl<'a> CheckOptions<'a> {
-    /// As many threads as there are processors, and nobody is told of the progress.
+    /// As many threads as there are processors and the volume has work for, and nobody is told of the progress.
     #[must_use]
     pub const fn new() -> CheckOptions<'a> {
         CheckOptions { threads: None, progress: None }
@@ -195,7 +198,7 @@ fn judge(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRe
         return run(device, options);
     }
     let wanted = match options.threads.unwrap_or(0) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        0 => usual_threads(f2fs_sync::processors(), device.info().blocks),
         threads => threads.min(MOST_THREADS),
     };
     let mut threads = wanted;
@@ -213,6 +216,12 @@ fn judge(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRe
     let failed =
         |error: rayon::ThreadPoolBuildError| CheckError::Threads { threads: wanted, reason: error.to_string() };
     alone.map_err(failed)?.install(|| run(device, options))
+}
+
+/// Threads for a device of so many blocks.
+fn usual_threads(processors: usize, blocks: u64) -> usize {
+    let useful = usize::try_from(blocks / BLOCKS_PER_THREAD).unwrap_or(usize::MAX);
+    processors.min(useful.max(2)).min(MOST_THREADS)
 }
 
 fn pool(threads: usize) -> rayon::ThreadPoolBuilder {

@@ -1,4 +1,4 @@
-//! How many dentry blocks stay in memory.
+//! How many dentry blocks stay in memory, and how many directories on machines with many processors.
 //!
 //! A directory keeps the blocks that were looked into for as long as its inode is in memory, and an inode stays there
 //! when nobody uses it. A walk over a large tree would keep all of its names. So blocks that come into memory are
@@ -11,6 +11,9 @@
 //!                                                   | too many: directories that nobody uses go,      |
 //!                                                   +-- then clean blocks of those in use ------------+
 //! ```
+//!
+//! The more processors, the more locks a directory has ([`Directories::lock_blocks`]). They may take as much memory
+//! again as the blocks: then directories that nobody uses go as well, with blocks or without.
 //!
 //! # Locking
 //!
@@ -33,6 +36,8 @@ pub(crate) struct DentryCache {
     directories: Arc<Directories>,
     /// The count at which all are counted again.
     next: AtomicU64,
+    /// Blocks that the locks of each directory count for.
+    locks: u64,
     /// Held by the thread that counts.
     counting: Mutex<()>,
 }
@@ -40,7 +45,8 @@ pub(crate) struct DentryCache {
 impl DentryCache {
     /// So many blocks may be there, about.
     pub(crate) fn new(limit: u64, directories: Arc<Directories>) -> DentryCache {
-        DentryCache { limit, directories, next: AtomicU64::new(limit), counting: Mutex::new(()) }
+        let locks = directories.lock_blocks();
+        DentryCache { limit, directories, next: AtomicU64::new(limit), locks, counting: Mutex::new(()) }
     }
 
     /// Makes room if there are more dentry blocks in memory than there should be. Called by an operation in front of a
@@ -54,16 +60,24 @@ impl DentryCache {
 
     #[cold]
     fn count(&self, inodes: &InodeTable) {
-        let DentryCache { limit, directories, next, counting } = self;
+        let DentryCache { limit, directories, next, locks, counting } = self;
         let Some(_counting) = counting.try_lock() else { return };
-        let mut blocks = 0;
-        inodes.each_directory(|directory| blocks += directory.blocks());
-        if blocks > *limit {
-            let mut surplus = blocks - limit / 2;
+        let (mut blocks, mut locked) = (0, 0);
+        inodes.each_directory(|directory| {
+            blocks += directory.blocks();
+            locked += locks;
+        });
+        let above = |held: u64| if held > *limit { held - limit / 2 } else { 0 };
+        let (mut surplus, mut surplus_locked) = (above(blocks), above(locked));
+        if surplus.max(surplus_locked) > 0 {
             inodes.drop_unused_directories(|directory| {
-                let (goes, held) = (surplus > 0, directory.blocks());
-                surplus = if goes { surplus.saturating_sub(held) } else { surplus };
-                goes && held > 0
+                let held = directory.blocks();
+                let goes = surplus_locked > 0 || (surplus > 0 && held > 0);
+                if goes {
+                    surplus = surplus.saturating_sub(held);
+                    surplus_locked = surplus_locked.saturating_sub(*locks);
+                }
+                goes
             });
             if surplus > limit / 2 {
                 inodes.each_directory(|directory| directory.shrink(0));
@@ -114,6 +128,11 @@ mod tests {
         (fs, above)
     }
 
+    /// A limit that the locks of directories do not count for, on any machine.
+    fn blocks_alone(limit: u64, fs: &FileSystem) -> DentryCache {
+        DentryCache { locks: 0, ..DentryCache::new(limit, fs.core.directories.clone()) }
+    }
+
     fn blocks(fs: &FileSystem) -> u64 {
         let mut blocks = 0;
         fs.core.inodes.each_directory(|directory| blocks += directory.blocks());
@@ -141,7 +160,7 @@ mod tests {
         let each = read_large(&fs, &above, LARGE);
         let small: Vec<_> = (0..40).map(|number| read(&above, &format!("small-{number}")).ino()).collect();
         let (inodes, all) = (&fs.core.inodes, &fs.core.directories);
-        let cache = DentryCache::new(4 * each, all.clone());
+        let cache = blocks_alone(4 * each, &fs);
         all.set_blocks(4 * each);
         cache.trim(inodes);
         assert_eq!(blocks(&fs), 6 * each, "so many may have come");
@@ -157,11 +176,27 @@ mod tests {
         }
     }
 
+    /// On a machine with many processors, directories without any block in memory go as well.
+    #[test]
+    fn directories_go_for_their_locks() {
+        let (fs, above) = file_system();
+        let small: Vec<_> = (0..40).map(|number| read(&above, &format!("small-{number}")).ino()).collect();
+        let (inodes, all) = (&fs.core.inodes, &fs.core.directories);
+        let cache = DentryCache { locks: 8, ..blocks_alone(100, &fs) };
+        all.set_blocks(101);
+        cache.trim(inodes);
+        // Of 40, the one above and the root, 6 stay.
+        let (mut left, small) = (0, small.iter().filter(|ino| inodes.in_memory(**ino).is_some()).count());
+        inodes.each_directory(|_| left += 1);
+        assert!(left == 6 && small >= 4, "{left} directories, {small} of the small ones");
+        assert!(inodes.in_memory(above.ino()).is_some());
+    }
+
     #[test]
     fn as_many_as_there_may_be_stay() {
         let (fs, above) = file_system();
         let each = read_large(&fs, &above, 4);
-        let cache = DentryCache::new(4 * each, fs.core.directories.clone());
+        let cache = blocks_alone(4 * each, &fs);
         fs.core.directories.set_blocks(100 * each);
         cache.trim(&fs.core.inodes);
         assert_eq!((blocks(&fs), fs.core.directories.blocks()), (4 * each, 4 * each));
@@ -173,7 +208,7 @@ mod tests {
         let (fs, above) = file_system();
         let each = read_large(&fs, &above, LARGE);
         let (inodes, all) = (&fs.core.inodes, &fs.core.directories);
-        let cache = DentryCache::new(4 * each, all.clone());
+        let cache = blocks_alone(4 * each, &fs);
         let open = |directories: usize| -> Vec<_> {
             read_large(&fs, &above, LARGE);
             (0..directories).map(|number| read(&above, &format!("large-{number}"))).collect()

@@ -115,6 +115,7 @@ impl Directory {
     pub(crate) fn new(node: &Node, form: Form, shared: &Arc<Directories>) -> Directory {
         let block = node.read();
         let inode = block.inode();
+        shared.came();
         Directory {
             stripes: (0..shared.stripes()).map(|_| Stripe::default()).collect(),
             moved: Stamp::new(),

@@ -284,7 +284,7 @@ mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
     use f2fs_device::MemoryDevice;
-    use f2fs_sync::{PlainArc, stripes_here};
+    use f2fs_sync::PlainArc;
     use f2fs_volume::VolumeOptions;
 
     use super::*;
@@ -323,28 +323,27 @@ mod tests {
     /// For a volume that is only read, of which no checkpoint does it.
     #[test]
     fn inodes_and_nodes_that_were_in_use_go_when_they_are_asked_to() {
-        // The caches keep some for each of their shards.
-        let files = 8000.max(12 * stripes_here(256));
+        const FILES: usize = 8000;
         let device = formatted(32 * 1024);
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
-        (0..files).for_each(|number| drop(fs.create_file(format!("/{number}"), 0o644).unwrap()));
+        (0..FILES).for_each(|number| drop(fs.create_file(format!("/{number}"), 0o644).unwrap()));
         fs.close().unwrap();
         drop(fs);
         let few = core::num::NonZeroUsize::MIN;
         let options = Options::new().read_only(true).inode_cache(few).volume(VolumeOptions::new().node_cache(few));
         let fs = FileSystem::open(device, options.read_only(true)).unwrap();
-        let open: Vec<_> = (0..files).map(|number| fs.open_file(format!("/{number}")).unwrap()).collect();
+        let open: Vec<_> = (0..FILES).map(|number| fs.open_file(format!("/{number}")).unwrap()).collect();
         let nodes = || fs.stats().cached_nodes as usize;
         let inodes = || open.iter().filter(|file| fs.core.inodes.in_memory(file.ino()).is_some()).count();
-        assert_eq!(inodes(), files);
+        assert_eq!(inodes(), FILES);
         fs.shrink_caches();
-        assert_eq!(inodes(), files, "they are in use");
-        assert!(nodes() >= files);
+        assert_eq!(inodes(), FILES, "they are in use");
+        assert!(nodes() >= FILES);
         let numbers: Vec<_> = open.iter().map(crate::File::ino).collect();
         drop(open);
         fs.shrink_caches();
         let left = numbers.iter().filter(|ino| fs.core.inodes.in_memory(**ino).is_some()).count();
-        assert!(left < files / 2 && nodes() < files / 2, "{left} inodes, {} nodes", nodes());
+        assert!(left < FILES / 2 && nodes() < FILES / 2, "{left} inodes, {} nodes", nodes());
         fs.drop_unused();
         let left = numbers.iter().filter(|ino| fs.core.inodes.in_memory(**ino).is_some()).count();
         assert_eq!(left, 0);

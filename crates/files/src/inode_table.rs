@@ -6,15 +6,17 @@
 //! loaded: the first one to ask loads it, so that there is never a second object.
 
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, CachePadded, RwLock, protocol_value, stripe_of, stripes_here};
+use f2fs_sync::{Arc, CachePadded, RwLock, cache_stripes_here, protocol_value, stripe_of};
 use rustc_hash::FxHashMap;
 
 use crate::FsError;
 use crate::directory::Directory;
 use crate::inode::Inode;
 
-/// Shards ([`stripes_here`]).
+/// Shards ([`cache_stripes_here`]).
 const SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
+/// Inodes that each shard keeps at least.
+const FEW_INODES: usize = 4;
 
 type Shard = RwLock<Inodes>;
 
@@ -36,10 +38,10 @@ pub(crate) struct InodeTable {
 impl InodeTable {
     /// A table that keeps about `capacity` inodes that nobody uses.
     pub(crate) fn new(capacity: usize) -> InodeTable {
-        let shards = stripes_here(SHARDS);
+        let shards = cache_stripes_here(SHARDS, capacity, FEW_INODES);
         InodeTable {
             shards: (0..shards).map(|_| CachePadded::new(RwLock::new(Inodes::default()))).collect(),
-            shard_capacity: (capacity / shards).max(4),
+            shard_capacity: (capacity / shards).max(FEW_INODES),
         }
     }
 
@@ -164,8 +166,6 @@ mod tests {
     use std::num::NonZeroUsize;
     use std::sync::Arc;
 
-    use f2fs_sync::stripes_here;
-
     use super::{Inode, Inodes};
     use crate::samples::formatted;
     use crate::{FileSystem, Options};
@@ -204,15 +204,15 @@ mod tests {
 
     #[test]
     fn looking_at_many_files_keeps_few_of_them() {
-        let files = 4000.max(12 * stripes_here(super::SHARDS));
+        const FILES: usize = 4000;
         let fs = file_system();
         let numbers: Vec<_> =
-            (0..files).map(|number| fs.create_file(format!("/{number}"), 0o644).unwrap().ino()).collect();
+            (0..FILES).map(|number| fs.create_file(format!("/{number}"), 0o644).unwrap().ino()).collect();
         let kept = || numbers.iter().filter(|ino| fs.core.inodes.in_memory(**ino).is_some()).count();
         fs.drop_unused();
         assert_eq!(kept(), 0);
-        (0..files).for_each(|number| assert_eq!(fs.metadata(format!("/{number}")).unwrap().size, 0));
-        assert!((1..files / 2).contains(&kept()), "{} of {files}", kept());
+        (0..FILES).for_each(|number| assert_eq!(fs.metadata(format!("/{number}")).unwrap().size, 0));
+        assert!((1..FILES / 2).contains(&kept()), "{} of {FILES}", kept());
     }
 
     /// There is one object of an inode as long as anybody has it.

@@ -57,8 +57,11 @@ fn many_directories_and_large_ones_stay_within_the_limit() {
         let all = kept(&opened(&device, usize::MAX >> 16), directories, names);
         assert!(all > 2500 * BLOCK, "{} blocks", all / BLOCK);
         let few = kept(&opened(&device, 400), directories, names);
-        // The inodes and their locks count as well.
-        assert!(few < 1000 * BLOCK, "{} blocks of {}", few / BLOCK, all / BLOCK);
+        // The inodes and their locks count as well; processors remember so few directories. On machines with many
+        // processors each directory has more locks, 64 bytes each.
+        let locks = f2fs_sync::stripes_here(64) + f2fs_sync::stripes_here(16) - (64 + 16);
+        let beyond = (directories * locks * 64) as i64;
+        assert!(few < 1000 * BLOCK + beyond, "{} blocks of {}", few / BLOCK, all / BLOCK);
     }
 }
 

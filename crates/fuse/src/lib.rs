@@ -127,7 +127,7 @@ impl Mount {
     /// What is mounted at a place.
     fn at(fs: &FileSystem, (place, connection): (Place, OwnedFd), options: MountOptions) -> Result<Mount, MountError> {
         let placed = Placed(Arc::new(place));
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = f2fs_sync::processors();
         let mut config = Config::default();
         let threads = if options.threads == 0 { (2 * processors).clamp(4, 64) } else { options.threads };
         config.n_threads = Some(threads.min(MountOptions::MOST_THREADS));

@@ -13,6 +13,10 @@ pub(crate) const COPY: u64 = 4096;
 pub(crate) const LANES_AT: u64 = 2 * COPY;
 /// The most lanes.
 pub const MOST_LANES: usize = 128;
+/// Processors that have a lane each, however small that is.
+const FEW_LANES: usize = 2;
+/// Bytes of each lane at least, where there are more of them without being asked for.
+const LANE: u64 = 1 << 20;
 /// Positions stay below this, which no journal reaches by being written.
 pub(crate) const MOST_POSITION: u64 = 1 << 62;
 
@@ -33,8 +37,9 @@ impl Geometry {
     /// [`Error::BadGrain`], [`Error::TooSmall`].
     pub(crate) fn fill(medium: &impl Medium, lanes: Option<usize>) -> Result<Geometry, Error> {
         let grain = check_grain(medium)?;
-        let lanes = lanes.unwrap_or_else(processors).clamp(1, MOST_LANES).next_power_of_two() as u32;
         let room = medium.bytes().saturating_sub(LANES_AT).min(MOST_POSITION / 4);
+        let lanes = lanes.unwrap_or_else(|| usual_lanes(processors(), room));
+        let lanes = lanes.clamp(1, MOST_LANES).next_power_of_two() as u32;
         let lane_bytes = room / u64::from(lanes) / u64::from(grain) * u64::from(grain);
         if lane_bytes < u64::from(grain) {
             let needed = LANES_AT + u64::from(lanes) * u64::from(grain);
@@ -71,6 +76,13 @@ impl Geometry {
         let (base, bytes) = (LANES_AT + lane as u64 * self.lane_bytes, self.lane_bytes);
         Ring { base, bytes, grain: u64::from(self.grain) }
     }
+}
+
+/// Lanes for so many processors on so much room: one each, unless that makes small ones. A record goes into one lane, so
+/// a small journal that is cut into many takes short records only, and is full when one of its lanes is.
+fn usual_lanes(processors: usize, room: u64) -> usize {
+    let large = (room / LANE).checked_ilog2().map_or(1, |log| 1_usize << log.min(usize::BITS - 2));
+    processors.min(large.max(FEW_LANES))
 }
 
 fn check_grain(medium: &impl Medium) -> Result<u32, Error> {
@@ -123,5 +135,29 @@ impl Ring {
         let (first, rest) = bytes.split_at(self.straight(position));
         medium.write(self.offset(position), first)?;
         if rest.is_empty() { Ok(()) } else { medium.write(self.base, rest) }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_journal_is_not_cut_into_many_lanes() {
+        const MIB: u64 = 1 << 20;
+        for (processors, room, lanes) in [
+            (1, 0, 1),
+            (2, 4096, 2),
+            (16, 4096, 2),
+            (128, 3 * MIB, 2),
+            (3, 4 * MIB, 3),
+            (128, 4 * MIB, 4),
+            (128, 63 * MIB, 32),
+            (128, 128 * MIB, 128),
+            (3, u64::MAX, 3),
+            (256, u64::MAX, 256),
+        ] {
+            assert_eq!(usual_lanes(processors, room), lanes, "{processors} processors, {room} bytes");
+        }
     }
 }

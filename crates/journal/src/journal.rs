@@ -29,7 +29,7 @@ pub struct Create {
 }
 
 impl Create {
-    /// A journal of `owner`, with a lane for each processor.
+    /// A journal of `owner`, with a lane for each processor; more than two only where each has 1 MiB.
     #[must_use]
     pub fn new(owner: Uuid) -> Self {
         Create { owner, ..Create::default() }

@@ -110,7 +110,7 @@ pub use model_half::*;
 #[cfg(any(f2fs_manycore, feature = "mutants"))]
 pub use mutant::assert_found;
 pub use mutant::mutant;
-pub use per_core::{PerCore, processors, stripe_of, stripes_here};
+pub use per_core::{PerCore, cache_stripes_here, processors, stripe_of, stripes_here};
 #[cfg(not(any(loom, shuttle, f2fs_counting, f2fs_manycore)))]
 pub use production::*;
 pub use share_out::share_out;

@@ -9,6 +9,9 @@ const MOST_SLOTS: usize = 128;
 
 /// How many processors this process may use, as it was at the first call: asking costs reading files of control groups,
 /// every time. 2 in a loom model.
+///
+/// Where debug assertions are compiled in, as in tests, the variable `F2FS_PROCESSORS` of the environment says another
+/// number: structures are then as large as on such a machine.
 #[must_use]
 pub fn processors() -> usize {
     imp::available()
@@ -26,6 +29,18 @@ pub fn stripes_here(few: usize) -> usize {
 
 fn stripes_for(few: usize, processors: usize) -> usize {
     few * (processors / FEW_PROCESSORS).max(1).next_power_of_two()
+}
+
+/// The same for a cache of `entries` whose shards keep `each` of them at least: a large machine has no more shards than
+/// such a cache fills, so that it holds no more there than on a small one.
+#[must_use]
+pub fn cache_stripes_here(few: usize, entries: usize, each: usize) -> usize {
+    cache_stripes_for(few, entries / each.max(1), processors())
+}
+
+fn cache_stripes_for(few: usize, filled: usize, processors: usize) -> usize {
+    let most = filled.checked_ilog2().map_or(1, |log| 1 << log);
+    stripes_for(few, processors).min(most.max(few))
 }
 
 /// The stripe of a number, of so many: numbers that follow each other fall into different ones, and so do those that are
@@ -157,7 +172,11 @@ mod imp {
 
     pub(super) fn available() -> usize {
         static AVAILABLE: OnceLock<usize> = OnceLock::new();
-        *AVAILABLE.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+        *AVAILABLE.get_or_init(|| {
+            let told = if cfg!(debug_assertions) { std::env::var_os("F2FS_PROCESSORS") } else { None };
+            let told = told.and_then(|number| number.to_str()?.parse().ok()).filter(|number| *number > 0);
+            told.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+        })
     }
 
     #[cfg(test)]
@@ -192,7 +211,10 @@ mod imp {
 
         #[test]
         fn the_processors_are_those_of_this_process() {
-            assert_eq!(crate::processors(), std::thread::available_parallelism().map_or(1, usize::from));
+            let told = std::env::var("F2FS_PROCESSORS").ok().and_then(|number| number.parse().ok());
+            let told = told.filter(|number| *number > 0);
+            let here = || std::thread::available_parallelism().map_or(1, usize::from);
+            assert_eq!(crate::processors(), told.unwrap_or_else(here));
         }
     }
 }
@@ -231,6 +253,25 @@ mod tests {
             assert_eq!(stripes_for(64, processors), stripes, "{processors} processors");
         }
         assert_eq!(stripes_here(64), stripes_for(64, processors()));
+    }
+
+    #[test]
+    fn a_small_cache_has_no_more_stripes_on_a_large_machine() {
+        for (entries, processors, stripes) in [
+            (0, 1, 256),
+            (0, 128, 256),
+            (2047, 256, 256),
+            (2048, 256, 512),
+            (4095, 256, 512),
+            (65_536, 16, 256),
+            (65_536, 128, 2048),
+            (65_536, 256, 4096),
+            (usize::MAX, 256, 4096),
+        ] {
+            assert_eq!(cache_stripes_for(256, entries / 4, processors), stripes, "{entries}, {processors} processors");
+        }
+        assert_eq!(cache_stripes_here(256, 65_536, 4), cache_stripes_for(256, 16_384, processors()));
+        assert_eq!(cache_stripes_here(256, 7, 0), 256);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use f2fs_format::node::NodeBlock;
 use f2fs_frames::Frames;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{
-    Arc, CachePadded, Mutex, RwLock, protocol_never, protocol_step, protocol_value, stripe_of, stripes_here,
+    Arc, CachePadded, Mutex, RwLock, cache_stripes_here, protocol_never, protocol_step, protocol_value, stripe_of,
 };
 use rustc_hash::FxHashMap;
 
@@ -21,14 +21,11 @@ use crate::dirty_nodes::DirtyNodes;
 use crate::node_memory::NodeMemory;
 use crate::node_page::{AHEAD, DIRTY, NodePage};
 
-/// Shards on a small machine: see [`shards`].
+/// Shards on a small machine, or of a small cache; a large cache has 1 MiB of them on 128 processors.
 const FEW_SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
+/// Pages that each shard keeps at least.
+const FEW_PAGES: usize = 4;
 type Map = FxHashMap<Nid, Arc<NodePage>>;
-
-/// Shards on this machine: 1 MiB of them on 128 processors.
-fn shards() -> usize {
-    stripes_here(FEW_SHARDS)
-}
 
 /// The pages of a shard.
 #[derive(Default)]
@@ -84,14 +81,15 @@ impl core::fmt::Debug for NodeStore {
 impl NodeStore {
     /// A cache of about `capacity` clean nodes (4 KiB each).
     pub(crate) fn new(capacity: usize) -> NodeStore {
+        let shards = cache_stripes_here(FEW_SHARDS, capacity, FEW_PAGES);
         NodeStore {
-            shards: (0..shards()).map(|_| CachePadded::new(Shard::default())).collect(),
-            shard_capacity: (capacity / shards()).max(4),
+            shards: (0..shards).map(|_| CachePadded::new(Shard::default())).collect(),
+            shard_capacity: (capacity / shards).max(FEW_PAGES),
             dirty: DirtyNodes::default(),
             taken: AtomicU64::new(0),
             ahead: Mutex::new(Vec::new()),
             kept: AtomicU64::new(0),
-            files: (0..shards()).map(|_| CachePadded::new(Mutex::default())).collect(),
+            files: (0..shards).map(|_| CachePadded::new(Mutex::default())).collect(),
             frames: Frames::new(capacity as u64),
         }
     }

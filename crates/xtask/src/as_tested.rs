@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::ensure;
 use serde::Deserialize;
@@ -48,6 +49,41 @@ pub(crate) fn tests() -> Result<Vec<String>> {
     let (models, tests): (BTreeSet<String>, BTreeSet<String>) = tests.partition(is_model);
     ensure!(!models.is_empty() && !tests.is_empty(), "cargo names {} models, {} tests", models.len(), tests.len());
     Ok(tests.into_iter().map(|name| format!("--test={name}")).collect())
+}
+
+/// Tests of structures whose size follows from the number of processors: seconds each. Two crates have a `journal`.
+const SIZED: [&str; 8] = [
+    "f2fs_sync",
+    "f2fs_extent",
+    "f2fs_journal",
+    "f2fs_volume",
+    "f2fs_files",
+    "cache_limits",
+    "dentry_memory",
+    "journal",
+];
+
+/// Processors that those tests are told of (`F2FS_PROCESSORS`): the fewest, and more than most machines have.
+const PROCESSORS: [&str; 2] = ["1", "256"];
+
+/// Runs tests of structures that are sized by the processors as on other machines. They were built by `cargo test` with
+/// the words `all`, [`tests`] and [`FEATURES`].
+///
+/// # Errors
+///
+/// If one fails, or is not there.
+pub(crate) fn run_with_processors(all: &[&str]) -> Result<()> {
+    let built = built::programs(process::cargo(["test", "--no-run"]).args(all).args(tests()?).args(FEATURES))?;
+    for name in SIZED {
+        built::named(&built, name)?;
+    }
+    for program in built.iter().filter(|program| SIZED.contains(&&*program.name)) {
+        for processors in PROCESSORS {
+            println!("{}, as with {processors} processors", program.name);
+            process::run(Command::new(&program.path).arg("--quiet").env("F2FS_PROCESSORS", processors))?;
+        }
+    }
+    Ok(())
 }
 
 /// Builds a program of a kind, `bin` or `example`, and returns its file.

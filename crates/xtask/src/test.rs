@@ -63,7 +63,8 @@ enum Step {
     Clippy,
     /// Build the documentation, with warnings denied.
     Doc,
-    /// Run unit, integration and property tests, and those that compare with mkfs.f2fs and fsck.f2fs.
+    /// Run unit, integration and property tests, and those that compare with mkfs.f2fs and fsck.f2fs; some of them
+    /// again as on machines with one processor and with many.
     Tests,
     /// Run the examples in the documentation.
     Doctests,
@@ -99,7 +100,8 @@ impl Step {
             Step::Doc => lint::documentation(),
             Step::Tests => {
                 let all = ["--workspace", "--no-fail-fast", "--lib", "--bins", "--examples"];
-                process::run(process::cargo(["test"]).args(all).args(as_tested::tests()?).args(as_tested::FEATURES))
+                process::run(process::cargo(["test"]).args(all).args(as_tested::tests()?).args(as_tested::FEATURES))?;
+                as_tested::run_with_processors(&all)
             }
             Step::Doctests => process::run(process::cargo(["test", "--workspace", "--doc"]).args(as_tested::FEATURES)),
             Step::Examples => process::run(&mut Command::new(as_tested::build("example", "quickstart")?)),

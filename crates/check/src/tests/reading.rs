@@ -155,3 +155,13 @@ fn inodes_that_refer_to_many_blocks_do_not_fill_the_memory() {
     // row.
     assert!((768..=3 * 768).contains(&largest), "{largest} blocks at once");
 }
+
+/// Many processors do not make many threads for little to read.
+#[test]
+fn a_small_volume_has_few_threads() {
+    for (processors, mib, threads) in
+        [(1, 64, 1), (2, 1, 2), (128, 1, 2), (128, 64, 4), (128, 4096, 128), (4096, 1 << 20, 256)]
+    {
+        assert_eq!(crate::usual_threads(processors, mib << 8), threads, "{processors} processors, {mib} MiB");
+    }
+}

@@ -3,15 +3,19 @@
 //!
 //! # Locking
 //!
-//! The count is written when a block was read from the device, and by a checkpoint; else it is only read. The budget
+//! The count is written when a block was read from the device, by a checkpoint, and on large machines once in
+//! [`TOLD`] directories; else it is only read. The budget
 //! has a lock of its own ([`Budget`]).
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Budget, CachePadded, stripes_here};
+use f2fs_sync::{Budget, CachePadded, PerCore, stripes_here};
 
 use super::names::NAMES;
-use super::{PAGE_SHARDS, STRIPES};
+use super::{PAGE_SHARDS, PageMap, STRIPES, Stripe};
 use crate::options::DirectoryLock;
+
+/// Directories that come into memory on one processor before their locks are counted.
+const TOLD: u64 = 64;
 
 /// The state that all directories share.
 #[derive(Debug)]
@@ -26,6 +30,18 @@ pub(crate) struct Directories {
     /// Dentry blocks that were in memory when all were counted, and those that came since; some of them may have gone.
     /// On a line of its own: the memory beside it is read by every operation.
     blocks: CachePadded<AtomicU64>,
+    /// Directories that came on each processor since it told of some. A count that another thread of the processor
+    /// overwrites only delays that.
+    came: PerCore<AtomicU64>,
+}
+
+/// Blocks of memory that the locks of a directory take, beyond those that they take on a small machine: there the limit
+/// of inodes bounds them well enough. On 128 processors the locks of one directory take 40 KiB.
+fn lock_blocks(stripes: usize, page_shards: usize) -> u64 {
+    let beyond = |number: usize, few: usize| number.saturating_sub(few);
+    let bytes =
+        beyond(stripes, STRIPES) * size_of::<Stripe>() + beyond(page_shards, PAGE_SHARDS) * size_of::<PageMap>();
+    (bytes / f2fs_format::BLOCK_SIZE) as u64
 }
 
 impl Directories {
@@ -37,6 +53,28 @@ impl Directories {
             page_shards: stripes_here(PAGE_SHARDS),
             names: Budget::new(NAMES),
             blocks: CachePadded::default(),
+            came: PerCore::default(),
+        }
+    }
+
+    /// Blocks that the locks of each directory count for.
+    pub(crate) fn lock_blocks(&self) -> u64 {
+        lock_blocks(self.stripes(), self.page_shards)
+    }
+
+    /// A directory came into memory.
+    pub(super) fn came(&self) {
+        let blocks = self.lock_blocks();
+        if blocks == 0 {
+            return;
+        }
+        let came = self.came.slot();
+        let sum = came.load(Ordering::Relaxed) + 1;
+        if sum < TOLD {
+            came.store(sum, Ordering::Relaxed);
+        } else {
+            came.store(0, Ordering::Relaxed);
+            self.blocks_came(sum * blocks);
         }
     }
 
@@ -67,5 +105,26 @@ impl Directories {
     /// So many dentry blocks are in memory: all were counted.
     pub(crate) fn set_blocks(&self, blocks: u64) {
         self.blocks.store(blocks, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_count_on_large_machines() {
+        for (times, blocks) in [(1, 0), (2, 1), (8, 8), (16, 18)] {
+            assert_eq!(lock_blocks(STRIPES * times, PAGE_SHARDS * times), blocks, "{times} times as many");
+        }
+        let mut all = Directories::new(DirectoryLock::default());
+        (all.stripes, all.page_shards) = (STRIPES, PAGE_SHARDS);
+        (0..1000).for_each(|_| all.came());
+        assert_eq!(all.blocks(), 0);
+        (all.stripes, all.page_shards) = (8 * STRIPES, 8 * PAGE_SHARDS);
+        (0..10_000).for_each(|_| all.came());
+        // This thread may have gone to other processors meanwhile.
+        let untold = TOLD * all.came.slots() as u64;
+        assert!((10_000 - untold..=10_000).contains(&(all.blocks() / 8)), "{} blocks", all.blocks());
     }
 }

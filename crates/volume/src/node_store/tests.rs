@@ -15,9 +15,9 @@ fn nids(pages: &[Arc<NodePage>]) -> Vec<u32> {
     pages.iter().map(|page| page.nid.0).collect()
 }
 
-/// Numbers that fall into the same shard.
+/// Numbers that fall into the same shard of a small cache.
 fn of_one_shard() -> impl Iterator<Item = u32> {
-    (5..).filter(|nid| stripe_of(*nid, shards()) == stripe_of(5, shards()))
+    (5..).filter(|nid| stripe_of(*nid, FEW_SHARDS) == stripe_of(5, FEW_SHARDS))
 }
 
 /// A store with a dirty page of each of these nodes of inode 5.
@@ -32,7 +32,7 @@ fn dirty(those: &[u32]) -> (NodeStore, Vec<Arc<NodePage>>) {
 /// since.
 #[test]
 fn the_page_that_came_first_stays() {
-    let store = NodeStore::new(shards());
+    let store = NodeStore::new(FEW_SHARDS);
     let first = store.insert(page(7, 5));
     assert!(Arc::ptr_eq(&store.insert(page(7, 5)), &first));
     let read = store.insert_read(page(7, 5), || panic!("its node was read before")).unwrap();
@@ -94,7 +94,8 @@ fn a_shard_keeps_to_its_limit() {
 
 #[test]
 fn a_checkpoint_leaves_what_fits() {
-    assert_eq!(NodeStore::new(10 * shards()).shard_capacity, 10);
+    let large = NodeStore::new(100 * FEW_SHARDS);
+    assert_eq!(large.shard_capacity, 100 * FEW_SHARDS / large.shards.len());
     let store = NodeStore::new(0);
     of_one_shard().take(LEAST).for_each(|nid| drop(store.insert(page(nid, 5))));
     (0..3).for_each(|_| store.shrink());

@@ -29,9 +29,8 @@ pub(super) fn content(
         let end = rustix::fs::seek(source, SeekFrom::Hole(data)).unwrap_or(size).min(size);
         offset = data;
         while offset < end {
-            let buffer = buffer.bytes();
-            let len = ((end - offset) as usize).min(buffer.len());
-            let read = source.read_at(&mut buffer[..len], offset).map_err(host(from))?;
+            let buffer = buffer.bytes(end - offset);
+            let read = source.read_at(buffer, offset).map_err(host(from))?;
             if read == 0 {
                 break;
             }
@@ -57,11 +56,12 @@ pub(super) fn stream(
     buffer: &mut Buffer,
 ) -> Result<u64, CopyError> {
     let (mut offset, mut ended) = (0, false);
+    let buffer = buffer.all().as_bytes_mut();
     loop {
         // Pipes give little at a time: blocks are filled, so that each is written once.
         let mut filled = 0;
-        while !ended && filled < buffer.bytes().len() {
-            match source.read(&mut buffer.bytes()[filled..]) {
+        while !ended && filled < buffer.len() {
+            match source.read(&mut buffer[filled..]) {
                 // A terminal would go on behind its end.
                 Ok(0) => ended = true,
                 Ok(read) => filled += read,
@@ -72,7 +72,7 @@ pub(super) fn stream(
         if filled == 0 {
             return Ok(offset);
         }
-        put(file, to, offset, &buffer.bytes()[..filled], offset + filled as u64)?;
+        put(file, to, offset, &buffer[..filled], offset + filled as u64)?;
         offset += filled as u64;
     }
 }

@@ -29,16 +29,28 @@ const MOST: usize = 4;
 /// Zeros written at a time.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Where data is on its way.
+/// Where data is on its way. It has room for the largest piece so far: many threads that copy small files take little.
 pub(super) struct Buffer(AlignedBuf);
 
 impl Buffer {
     pub(super) fn new() -> Buffer {
-        Buffer(AlignedBuf::new(BLOCKS))
+        Buffer(AlignedBuf::new(0))
     }
 
-    pub(super) fn bytes(&mut self) -> &mut [u8] {
-        self.0.as_bytes_mut()
+    /// Room for so many bytes, or for as many as are read at a time.
+    pub(super) fn bytes(&mut self, wanted: u64) -> &mut [u8] {
+        let len = wanted.min((BLOCKS * BLOCK_SIZE) as u64) as usize;
+        let blocks = len.div_ceil(BLOCK_SIZE);
+        if self.0.blocks() < blocks {
+            self.0.resize(blocks);
+        }
+        &mut self.0.as_bytes_mut()[..len]
+    }
+
+    /// Room for as many bytes as are read at a time.
+    pub(super) fn all(&mut self) -> &mut AlignedBuf {
+        self.bytes(u64::MAX);
+        &mut self.0
     }
 }
 
@@ -81,17 +93,17 @@ impl<'a> Pieces<'a> {
     ) -> Result<(), CopyError> {
         while let Some(Range { start: mut at, end }) = self.take()? {
             while at < end {
-                let wanted = (end - at) as usize;
-                let read = if wanted == buffer.0.len() {
-                    self.file.read_into(&mut buffer.0, at)
+                let wanted = end - at;
+                let read = if wanted == (BLOCKS * BLOCK_SIZE) as u64 {
+                    self.file.read_into(buffer.all(), at)
                 } else {
-                    self.file.read_at(&mut buffer.bytes()[..wanted], at)
+                    self.file.read_at(buffer.bytes(wanted), at)
                 };
                 let read = read.map_err(volume(self.from))?;
                 if read == 0 {
                     break;
                 }
-                take(at, &buffer.bytes()[..read])?;
+                take(at, buffer.bytes(read as u64))?;
                 at += read as u64;
             }
         }

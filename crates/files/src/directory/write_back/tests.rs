@@ -219,26 +219,32 @@ fn what_could_not_be_written_is_written_by_the_next_try() {
     ];
     for (write, chunk, blocks) in writes {
         let mut parts = Vec::new();
-        // How many requests a part takes depends on the processor that runs this.
-        for requests in 0.. {
-            let fixture = Fixture::new(blocks);
-            let dirty = fixture.dirty();
-            assert!(dirty > chunk, "{dirty}");
-            fixture.device.arm(FaultRule::on([Operation::Write]).after(requests));
-            let failed = write(&fixture);
-            assert_eq!(failed, fixture.device.faults() == 1);
-            fixture.device.disarm();
-            let left = fixture.dirty();
-            assert!(left == 0 || (dirty - left).is_multiple_of(chunk), "{left} of {dirty} are left");
-            assert_eq!(left > 0, failed);
-            parts.extend(failed.then_some((dirty - left) / chunk));
-            fixture.assert_counted(at_first);
-            fixture.assert_there(blocks * IN_BLOCK / 2);
-            if !failed {
+        // How many requests a part takes depends on the processors that run this: another round may see another part.
+        let of_all = |parts: &[usize]| parts.contains(&0) && parts.iter().any(|part| *part > 0);
+        for _ in 0..8 {
+            for requests in 0.. {
+                let fixture = Fixture::new(blocks);
+                let dirty = fixture.dirty();
+                assert!(dirty > chunk, "{dirty}");
+                fixture.device.arm(FaultRule::on([Operation::Write]).after(requests));
+                let failed = write(&fixture);
+                assert_eq!(failed, fixture.device.faults() == 1);
+                fixture.device.disarm();
+                let left = fixture.dirty();
+                assert!(left == 0 || (dirty - left).is_multiple_of(chunk), "{left} of {dirty} are left");
+                assert_eq!(left > 0, failed);
+                parts.extend(failed.then_some((dirty - left) / chunk));
+                fixture.assert_counted(at_first);
+                fixture.assert_there(blocks * IN_BLOCK / 2);
+                if !failed {
+                    break;
+                }
+            }
+            if of_all(&parts) {
                 break;
             }
         }
-        assert!(parts.contains(&0) && parts.iter().any(|part| *part > 0), "{parts:?}");
+        assert!(of_all(&parts), "{parts:?}");
     }
 }
 
@@ -282,7 +288,7 @@ fn a_directory_gives_back_what_is_above_its_limit() {
     directory.shrink(most * shards);
     assert_eq!(directory.blocks(), all, "there are no more than the limit");
     directory.shrink((most - 1) * shards);
-    assert!((1..all).contains(&directory.blocks()) || shards == 1, "a part of the map goes");
+    assert!((1..all).contains(&directory.blocks()) || shards == 1 || most == 1, "a part of the map goes");
     let held = directory.page(&core.volume, 0).unwrap().unwrap();
     directory.shrink(0);
     assert_eq!(directory.blocks(), 1, "one is in use");
