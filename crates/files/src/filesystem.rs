@@ -56,6 +56,7 @@ impl FileSystem {
     /// belong together; and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
     /// the last, [`VolumeOptions::recovery`](f2fs_volume::VolumeOptions::recovery) gives the state of the checkpoint.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "open", skip_all, fields(read_only = options.volume.read_only), err))]
+    #[allow(clippy::needless_pass_by_value)] // the caller gives both away, and they are needed for each try
     pub fn open(device: PlainArc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
         let passes_over = options.journal.as_ref().is_some_and(|journal| journal.passes_over);
         let mut passed = Passed::new(options.journal.is_some(), passes_over);
