@@ -50,6 +50,12 @@
 //! ([`keeps_synced`](Repair::keeps_synced)). Where more has to be done, the repair ends with a checkpoint of its own,
 //! and gives them up ([`gives_up_synced`](Repair::gives_up_synced)).
 //!
+//! What was synced into a journal beside the volume comes back behind the repair ([`plan_with_journal`]), whether that ends
+//! with a checkpoint of its own or not: the repair gives the numbers and the blocks in it to nobody else.
+//!
+//! Damage in one place may hide damage in another from the repair: what is left is repaired in turn, eight times at most,
+//! as long as that leaves less (not on zones). All of that is one plan, with one backup.
+//!
 //! # Bounds
 //!
 //! Memory follows what is reachable: some 60 bytes a block of a file, and the changed blocks.
@@ -66,6 +72,7 @@ mod found_nodes;
 mod grow;
 mod in_place;
 mod inode;
+mod journaled;
 mod journals;
 mod keep;
 mod kind;
@@ -80,6 +87,7 @@ mod owners;
 mod passes;
 mod quota_files;
 mod rebuild;
+mod rounds;
 mod search;
 mod state;
 mod superblocks;
@@ -99,15 +107,20 @@ use f2fs_format::{BlockAddr, Corruption, Geometry, RawBlock};
 use f2fs_sync::{Mutex, PlainArc};
 
 pub use backup::{BackupError, Undone, undo};
+pub use journaled::Journaled;
 
 use super::report::Collector;
 use super::source::Source;
 use super::{CheckError, CheckOptions, CheckReport, judge, pack, recovery, superblock};
+use journaled::Room;
 use overlay::Overlay;
 use passes::Mended;
 
 /// Passes over a volume at most: each pass settles the conflicts that the one before it met.
 const MAX_PASSES: usize = 16;
+
+/// Repairs of the result of a repair at most, the first one counted.
+const MAX_ROUNDS: usize = 8;
 
 /// Why there is nothing that could be written.
 #[derive(Debug, thiserror::Error)]
@@ -139,9 +152,25 @@ pub enum RepairError {
     /// The volume lies on zones, and the device says of none: an image of a zoned device, say.
     #[error("the volume lies on zones, and the device has none; it is repaired where it has")]
     NoZones,
+    /// The journal that is to be kept is another volume's, or builds on another checkpoint.
+    #[error(
+        "the journal is not that of this volume as it is: it builds on {}, and the volume is at {}",
+        number(*.builds_on), number(*.found)
+    )]
+    OtherJournal {
+        /// The footer version of the checkpoint that it builds on, whose lower half is the checkpoint's number; `None`: it
+        /// was never in use.
+        builds_on: Option<u64>,
+        /// The volume's; `None`: it has none.
+        found: Option<u64>,
+    },
     /// There is no free segment for what has to be written.
     #[error("no free segment for {0}")]
     NoRoom(&'static str),
+}
+
+fn number(version: Option<u64>) -> String {
+    version.map_or_else(|| "no checkpoint".into(), |version| format!("checkpoint {version:#x}"))
 }
 
 /// The holder of the device meanwhile, as others who want it are told.
@@ -171,6 +200,7 @@ pub struct Repair {
     brings_back_checkpoint: bool,
     gives_up_synced: bool,
     keeps_synced: bool,
+    keeps_journal: bool,
     /// Keeps others from opening the device, until the repair has been applied.
     claim: Mutex<Option<Claim>>,
 }
@@ -207,6 +237,13 @@ impl Repair {
     #[must_use]
     pub fn keeps_synced(&self) -> bool {
         self.keeps_synced
+    }
+
+    /// Whether the journal that it was planned for can be brought back behind it: the numbers and the blocks in that belong
+    /// to nobody else. [`preview`](Self::preview) shows what comes back.
+    #[must_use]
+    pub fn keeps_journal(&self) -> bool {
+        self.keeps_journal
     }
 
     /// The device as it will be, for reading: the blocks that change are in front of it, in memory. The repair has
@@ -271,6 +308,14 @@ fn require_repairable(overlay: &Overlay) -> Result<(), RepairError> {
     Ok(())
 }
 
+/// What a journal needs on the volume, if it fits.
+fn require_fits(journal: Option<&Journaled>, overlay: &Overlay) -> Result<Option<Room>, RepairError> {
+    let Some(journal) = journal else { return Ok(None) };
+    journal.require_fits(overlay)?;
+    let (sb, _) = superblock::load(&Source::new(overlay), &Collector::default())?;
+    Ok(Some(journal.room(&Geometry::from_superblock(&sb)?)))
+}
+
 /// Whether something was synced after the last checkpoint.
 fn has_synced(device: &dyn BlockDevice) -> Result<bool, RepairError> {
     let (source, ignored) = (Source::new(device), Collector::default());
@@ -285,7 +330,19 @@ fn has_synced(device: &dyn BlockDevice) -> Result<bool, RepairError> {
 /// # Errors
 /// [`RepairError`] if the volume cannot be checked, or nothing is left to begin with.
 pub fn plan(device: &PlainArc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
-    plan_with(device, options, false)
+    plan_with(device, options, false, None)
+}
+
+/// The same, for a volume that was left with files that were synced into a journal beside it.
+///
+/// # Errors
+/// As [`plan`], and [`RepairError::OtherJournal`].
+pub fn plan_with_journal(
+    device: &PlainArc<dyn BlockDevice>,
+    options: &CheckOptions<'_>,
+    journal: &Journaled,
+) -> Result<Repair, RepairError> {
+    plan_with(device, options, false, Some(journal))
 }
 
 /// The same, without the files that were synced after the last checkpoint: also where nothing else is to be put right
@@ -297,14 +354,42 @@ pub fn plan_without_synced(
     device: &PlainArc<dyn BlockDevice>,
     options: &CheckOptions<'_>,
 ) -> Result<Repair, RepairError> {
-    plan_with(device, options, true)
+    plan_with(device, options, true, None)
 }
 
+/// What was put right may show what was hidden behind it: so the result is repaired in turn, as long as that helps.
 #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "plan_repair", skip_all, err))]
 fn plan_with(
     device: &PlainArc<dyn BlockDevice>,
     options: &CheckOptions<'_>,
     gives_up_synced: bool,
+    journal: Option<&Journaled>,
+) -> Result<Repair, RepairError> {
+    let mut repair = plan_round(device, options, gives_up_synced, journal)?;
+    for _ in 1..MAX_ROUNDS {
+        if !repair.may_go_on() {
+            break;
+        }
+        // The journal builds on the checkpoint of the first round.
+        let journal = journal.map(Journaled::upon_any).filter(|_| repair.keeps_journal);
+        let next = match plan_round(&repair.preview(device), options, gives_up_synced, journal.as_ref()) {
+            Err(RepairError::Device(error)) => return Err(error.into()),
+            Err(_) => break,
+            Ok(next) => next,
+        };
+        if next.is_empty() || next.after.doubt() >= repair.after.doubt() {
+            break;
+        }
+        repair.go_on_with(next, &**device)?;
+    }
+    Ok(repair)
+}
+
+fn plan_round(
+    device: &PlainArc<dyn BlockDevice>,
+    options: &CheckOptions<'_>,
+    gives_up_synced: bool,
+    journal: Option<&Journaled>,
 ) -> Result<Repair, RepairError> {
     let claim = device.claims().exclusive(CLAIMANT)?;
     let before = judge(&**device, options)?;
@@ -320,32 +405,40 @@ fn plan_with(
         brings_back_checkpoint: false,
         gives_up_synced: false,
         keeps_synced: false,
+        keeps_journal: false,
         claim: Mutex::new(Some(claim)),
     };
     let is_sound = !repair.before.needs_repair() && repair.before.complete;
     if is_sound && !(gives_up_synced && has_synced(&**device)?) {
+        require_fits(journal, &Overlay::new(device.clone()))?;
+        repair.keeps_journal = journal.is_some();
         repair.after = repair.before.clone();
         return Ok(repair);
     }
     let beginning = superblocks::begin(device, options, &mut repair)?;
     let gives_up = gives_up_synced && has_synced(&beginning.overlay)?;
     if !repair.changes.is_empty() && !gives_up {
+        require_fits(journal, &beginning.overlay)?;
+        repair.keeps_journal = journal.is_some();
         return Ok(repair);
     }
     repair.changes.clear();
     require_repairable(&beginning.overlay)?;
     let beginning = lost_checkpoint::begin(beginning, options, gives_up_synced, &mut repair)?;
+    let room = require_fits(journal, &beginning.overlay)?;
     if !repair.changes.is_empty() {
+        repair.keeps_journal = room.is_some();
         return Ok(repair);
     }
     // Copies that are not in use are no reason to mend a sound volume: that is opened first.
-    let is_sound_in_use = repair.before.is_consistent() && repair.before.complete;
-    let may_keep = !gives_up_synced && !is_sound_in_use && !repair.brings_back_checkpoint;
-    if may_keep && keep::plan(&beginning, options, &mut repair)? {
+    let is_opened_first = room.is_none() && repair.before.is_consistent() && repair.before.complete;
+    let may_keep = !gives_up_synced && !is_opened_first && !repair.brings_back_checkpoint;
+    if may_keep && keep::plan(&beginning, options, room.as_ref(), &mut repair)? {
         return Ok(repair);
     }
     repair.gives_up_synced = has_synced(&beginning.overlay)?;
-    let Mended { overlay, mut tables, mut state } = passes::mend(&beginning, &Rc::default())?;
+    let Mended { overlay, mut tables, mut state } = passes::mend(&beginning, &Rc::default(), room.as_ref())?;
+    let has_room = room.as_ref().is_some_and(|room| room.is_left(&tables, &state));
     let mut sections = match tables.zones.all() {
         [] => None,
         _ => Some(zoned::move_blocks(&overlay, &mut tables, &mut state)?),
@@ -362,6 +455,9 @@ fn plan_with(
     }
     let on_zones = |(block, _): &(u64, _)| tables.zones.is_sequential(BlockAddr(*block as u32));
     (repair.moved, repair.changes) = overlay.changes()?.into_iter().partition(on_zones);
+    // Zones that are written anew may be those that the journal names blocks in.
+    let is_spared = |room: &Room| tables.zones.all().is_empty() && room.is_spared_by(repair.blocks());
+    repair.keeps_journal = has_room && room.as_ref().is_some_and(is_spared);
     let packs = [0, 1].map(|pack| tables.geometry.checkpoint_pack(pack));
     repair.packs = packs[0].0.into()..tables.geometry.sit_blkaddr.0.into();
     repair.witnesses = packs.into_iter().chain([chain]).map(|addr| addr.0.into()).collect();

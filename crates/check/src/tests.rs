@@ -19,6 +19,7 @@ mod nodes;
 mod orphans;
 mod quotas;
 mod reading;
+mod several;
 mod superblocks;
 mod tables;
 mod texts;

@@ -449,6 +449,9 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Repair the volume. Every block that changes is saved first; files without a name go to lost+found.
+    ///
+    /// With --journal what was synced into the journal is brought back behind the repair, and the volume is closed. A file
+    /// that cannot be is named, and stays as it was at the last checkpoint.
     #[arg(long, conflicts_with = "undo")]
     pub(crate) repair: bool,
     /// The file for the saved blocks. It must not exist yet [default: IMAGE.f2fs-backup; of a device, in the

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use f2fs::device::BlockDevice;
 use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{Signature, recognise};
-use f2fs::{FileSystem, FsError, JournalOptions, JournalTrouble, Options, RecoveryReport, Time, VolumeError};
+use f2fs::{
+    FileSystem, FsError, GivenUp, JournalOptions, JournalTrouble, Options, PassedOver, RecoveryReport, Time,
+    VolumeError,
+};
 use f2fs_workload::shell::Quoted;
 
 use crate::args::View;
@@ -137,6 +140,10 @@ pub(crate) fn synced_on(device: &Arc<dyn BlockDevice>) -> SyncedSince {
     }
 }
 
+/// The ways out where a journal is damaged.
+pub(crate) const OF_DAMAGE: &str = "--up-to-damage brings back those in front, and gives up those behind; \
+                                    --without-journal, with no --journal, gives up all";
+
 fn open_on(
     image: &Path,
     access: Access,
@@ -150,6 +157,12 @@ fn open_on(
     options.volume =
         options.volume.read_only(access != Access::Write).recovery(access != Access::ReadCheckpoint).newest_only(true);
     let fs = FileSystem::open(Arc::clone(device), options).map_err(|error| match &error {
+        FsError::Recovery(cause) if matches!(**cause, FsError::SyncedFile { .. }) => CliError::at(
+            image,
+            format_args!(
+                "{error} (`f2fs check --repair --journal` repairs the volume, and brings back all that is whole)"
+            ),
+        ),
         FsError::Recovery(_) => CliError::at(image, format_args!("{error} (--no-recovery shows the checkpoint)")),
         FsError::OtherJournal { .. } => {
             CliError::at(image, format_args!("{error}: --without-journal gives up the files that were synced into it"))
@@ -157,10 +170,9 @@ fn open_on(
         FsError::Volume(VolumeError::Journal(JournalTrouble::Journal(of_journal))) => {
             CliError::at(medium::journal_path().unwrap_or(image), of_journal)
         }
-        FsError::Volume(VolumeError::Journal(JournalTrouble::Damaged { .. })) => CliError::at(
-            image,
-            format_args!("{error}: --without-journal, with no --journal, gives up the files that were synced into it"),
-        ),
+        FsError::Volume(VolumeError::Journal(JournalTrouble::Damaged { .. })) => {
+            CliError::at(image, format_args!("{error}: {OF_DAMAGE}"))
+        }
         FsError::JournalMissing { .. } => CliError::at(
             image,
             format_args!("{error}: --journal names it, --without-journal gives up the files that were synced into it"),
@@ -191,6 +203,7 @@ fn open_on(
         let how = if access == Access::Write { "recovered" } else { "shown as they will be recovered" };
         say(format_args!("{shown}: {files} files synced after the last checkpoint are {how}, {new_files} of them new"));
     }
+    tell_left_out(image, &fs);
     // Where it cannot be read, whatever is done with the root says so.
     if access == Access::Read
         && let Ok(Some(journal)) = fs.missing_journal()
@@ -208,6 +221,22 @@ fn open_on(
         say(format_args!("{shown}: the other checkpoint pack is damaged: {damage}"));
     }
     Ok(fs)
+}
+
+/// Says what an opening did not bring back of a journal.
+pub(crate) fn tell_left_out(image: &Path, fs: &FileSystem) {
+    let shown = Quoted::path(image);
+    for PassedOver { ino, reason, .. } in fs.passed_over() {
+        say(format_args!("{shown}: inode {ino} is not as it was synced into the journal: {reason}"));
+    }
+    let GivenUp { records, inos, .. } = fs.given_up();
+    if *records != 0 {
+        let inos: Vec<String> = inos.iter().map(ToString::to_string).collect();
+        let inos = inos.join(", ");
+        say(format_args!(
+            "{shown}: {records} records behind the damage in the journal are given up, of the inodes {inos}"
+        ));
+    }
 }
 
 /// Opens an image, changes it, and closes it cleanly, also when the change failed half-way: what was done until then is

@@ -8,7 +8,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use f2fs::JournalOptions;
 use f2fs::device::{BlockDevice, KeptError, KeptZones};
 use f2fs::files::path_from_bytes;
 use f2fs::format::feature::Features;
@@ -17,6 +16,7 @@ use f2fs::journal::{DeviceMedium, RegionMedium, SharedMedium};
 use f2fs::pmem::{MappedRegion, PmemDevice};
 use f2fs::uring::{Direct, Engine, Holder, NvmeDevice, OpenError, OpenOptions, UringDevice};
 use f2fs::volume::devices::{DevicesError, assemble};
+use f2fs::{JournalOptions, JournalRescue};
 use f2fs_workload::copy::VolumeFiles;
 use f2fs_workload::shell::Quoted;
 use rustix::fs::fstat;
@@ -54,7 +54,12 @@ pub(crate) fn journal(image: &Path, access: Access) -> Result<Option<JournalOpti
     let Some(path) = journal_path() else { return Ok(None) };
     expect_another(image, path)?;
     let medium = journal_at(path, access != Access::Write)?;
-    Ok(Some(JournalOptions::new(medium, choice().journal.journal_mode.into())))
+    Ok(Some(JournalOptions::new(medium, choice().journal.journal_mode.into()).rescue(rescue())))
+}
+
+/// `--up-to-damage`.
+pub(crate) fn rescue() -> JournalRescue {
+    JournalRescue::default().up_to_damage(choice().journal.up_to_damage)
 }
 
 /// The path of `--journal`, if it is not `none`.

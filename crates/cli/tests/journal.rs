@@ -74,7 +74,7 @@ fn a_journal_from_its_making_to_its_end() {
     assert_eq!(judged.status.code(), Some(0), "{judged:?}");
     let judged: serde_json::Value = serde_json::from_slice(&judged.stdout).unwrap();
     assert_eq!((judged["journal"]["good"].as_bool(), judged["journal"]["files"].as_u64()), (Some(true), Some(1)));
-    fail(&mut command(["check", "--repair", "--journal", path, disk]), 2, "detach");
+    fail(&mut command(["check", "--undo", "backup", "--journal", path, disk]), 2, "without its journal");
     // Without the journal it is shown at its checkpoint, and not written.
     let before = fs::read(&image).unwrap();
     let judged = run(&mut command(["check", disk]));

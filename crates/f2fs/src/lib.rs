@@ -78,10 +78,11 @@ pub use f2fs_volume as volume;
 pub use f2fs_device::{AlignedBuf, AlreadyOpen, BlockDevice, DeviceError, DeviceInfo, SpanError, ZoneState};
 pub use f2fs_files::{
     AllocateFlags, BadAttribute, BadEntry, Cleaner, CleanerOptions, Compression, Cursor, DeviceNumber, Dir, DirEntries,
-    DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem, Flusher, FlusherOptions, FsError,
-    ImageError, InodeRef, JournalMode, JournalOptions, JournalTrouble, LockWaits, Metadata, NewFile, OpenOptions,
-    Options, Pace, RangeLock, ReadDir, ReadSlice, RecoveryReport, RenameMode, SetAttributes, SetMode, SetTimes,
-    StatKind, Stats, Temperature, Time, VolumeView, WriteHint, WriteSlice, Xattr, create_journal, path_from_bytes,
+    DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem, Flusher, FlusherOptions, FsError, GivenUp,
+    ImageError, InodeRef, JournalMode, JournalOptions, JournalRescue, JournalTrouble, LockWaits, Metadata, NewFile,
+    OpenOptions, Options, Pace, PassedOver, RangeLock, ReadDir, ReadSlice, RecoveryReport, RenameMode, SetAttributes,
+    SetMode, SetTimes, StatKind, Stats, Temperature, Time, VolumeView, WriteHint, WriteSlice, Xattr, create_journal,
+    path_from_bytes,
 };
 pub use f2fs_format::checkpoint::Checkpoint;
 pub use f2fs_format::feature::Features;

@@ -168,6 +168,16 @@ pub enum FsError {
     /// opened without ([`VolumeOptions::recovery`](f2fs_volume::VolumeOptions::recovery)), at the checkpoint.
     #[error("the files synced after the last checkpoint cannot be recovered: {0}")]
     Recovery(#[source] Box<FsError>),
+    /// A file that was synced into a journal cannot be brought back. The others can be
+    /// ([`JournalOptions::passes_over`](crate::JournalOptions::passes_over)).
+    #[error("inode {ino}: {reason}")]
+    SyncedFile {
+        /// Its inode.
+        ino: Nid,
+        /// What is wrong with it.
+        #[source]
+        reason: Box<FsError>,
+    },
     /// The volume was left with files that were synced into a journal, and is to be opened for writing without it.
     /// Nothing was written. [`Options::without_journal`](crate::Options::without_journal) gives them up.
     #[error("the volume was left with synced files in the journal {journal}, which was not given")]
@@ -275,7 +285,7 @@ impl FsError {
     pub fn device(&self) -> Option<&DeviceError> {
         match self {
             FsError::Volume(error) => error.device(),
-            FsError::Recovery(error) => error.device(),
+            FsError::Recovery(error) | FsError::SyncedFile { reason: error, .. } => error.device(),
             FsError::WriteBack(error) => error.device(),
             _ => None,
         }

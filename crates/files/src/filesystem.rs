@@ -6,7 +6,7 @@ use f2fs_device::BlockDevice;
 use f2fs_format::{BLOCK_BYTES, BLOCKS_PER_SEGMENT, Nid, SegmentNo};
 use f2fs_sync::{Arc, CachePadded, PerCore, PlainArc, protocol_value};
 use f2fs_volume::{
-    CheckpointReport, CleanReport, FoundJournal, JournalMode, JournalTrouble, Reason, Trim, Volume, VolumeStat,
+    CheckpointReport, CleanReport, FoundJournal, GivenUp, JournalMode, JournalTrouble, Reason, Trim, Volume, VolumeStat,
 };
 
 use crate::FsError;
@@ -16,7 +16,7 @@ use crate::free::InodeEnds;
 use crate::journal::Attachment;
 use crate::namespace::Namespace;
 use crate::options::Options;
-use crate::recovery::{RecoveryReport, RollForward};
+use crate::recovery::{Passed, PassedOver, RecoveryReport, RollForward};
 use crate::xattr::Attributes;
 
 const SEGMENT_BYTES: u64 = BLOCKS_PER_SEGMENT as u64 * BLOCK_BYTES;
@@ -31,8 +31,16 @@ const SEGMENT_BYTES: u64 = BLOCKS_PER_SEGMENT as u64 * BLOCK_BYTES;
 pub struct FileSystem {
     pub(crate) core: Arc<Core>,
     recovered: RecoveryReport,
+    left_out: Arc<LeftOut>,
     /// References to the core, whose counts each belong to one processor.
     cores: Arc<PerCore<CoreRef>>,
+}
+
+/// What an opening did not bring back of a journal.
+#[derive(Debug)]
+struct LeftOut {
+    passed_over: Vec<PassedOver>,
+    given_up: GivenUp,
 }
 
 impl FileSystem {
@@ -48,42 +56,60 @@ impl FileSystem {
     /// belong together; and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
     /// the last, [`VolumeOptions::recovery`](f2fs_volume::VolumeOptions::recovery) gives the state of the checkpoint.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "open", skip_all, fields(read_only = options.volume.read_only), err))]
+    #[allow(clippy::needless_pass_by_value)] // the caller gives both away, and they are needed for each try
     pub fn open(device: PlainArc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
-        let (mut core, mut journal) = Self::open_core(device.clone(), &options)?;
-        if options.volume.read_only
-            && let Some(shown) = journal.as_mut().and_then(|journal| journal.shown(device))
-        {
-            // Nothing is written, so the data of the journal is laid over the device. The first volume's claim ends
-            // before.
-            let version = core.volume.footer_version();
-            drop(core);
-            let volume = Volume::open(shown, &options.volume)?;
-            if volume.footer_version() != version {
-                return Err(JournalTrouble::OtherCheckpoint {
-                    records: journal.as_ref().map_or(0, |journal| journal.nodes().records()),
-                    base: version,
-                    found: volume.footer_version(),
-                }
-                .into());
+        let passes_over = options.journal.as_ref().is_some_and(|journal| journal.passes_over);
+        let mut passed = Passed::new(options.journal.is_some(), passes_over);
+        let (core, journal, recovered) = loop {
+            passed.begin();
+            let (core, journal) = Self::open_shown(device.clone(), &options)?;
+            let recovered = if core.options.volume.recovery {
+                RollForward(&core).roll_forward(journal.as_ref().map(FoundJournal::nodes), &mut passed)?
+            } else {
+                RecoveryReport::default()
+            };
+            if !passed.begins_anew() {
+                break (core, journal, recovered);
             }
-            core = Arc::new(Core::new(volume, options));
-        }
-        let recovered = if core.options.volume.recovery {
-            RollForward(&core).roll_forward(journal.as_ref().map(FoundJournal::nodes))?
-        } else {
-            RecoveryReport::default()
         };
         core.volume.recovery().settle_zones()?;
+        let given_up = journal.as_ref().map(|journal| journal.nodes().given_up().clone()).unwrap_or_default();
+        let passed_over = passed.into_files().collect::<Vec<_>>();
         if !core.volume.is_read_only() {
             // What is given up must not be brought back by a later open: its blocks are free, and are written to.
-            let given_up = protocol_value!("given_up_is_found_again", !core.options.volume.recovery, false);
-            Attachment(&core).begin(journal, recovered.files != 0 || given_up)?;
+            let gives_up = protocol_value!("given_up_is_found_again", !core.options.volume.recovery, false);
+            Attachment(&core).begin(journal, recovered.files != 0 || gives_up)?;
             for ino in core.volume.orphans() {
                 InodeEnds(&core).free_orphan(ino)?;
             }
         }
         let cores = Arc::new(PerCore::new(|_| Arc::new(CachePadded::new(core.clone()))));
-        Ok(FileSystem { core, recovered, cores })
+        let left_out = Arc::new(LeftOut { passed_over, given_up });
+        Ok(FileSystem { core, recovered, left_out, cores })
+    }
+
+    /// The volume at its last checkpoint, and the journal that belongs to it. For reading, the data of the journal is
+    /// laid over the device, since nothing is written.
+    fn open_shown(
+        device: PlainArc<dyn BlockDevice>,
+        options: &Options,
+    ) -> Result<(Arc<Core>, Option<FoundJournal>), FsError> {
+        let (core, mut journal) = Self::open_core(device.clone(), options)?;
+        let shown = journal.as_mut().filter(|_| options.volume.read_only).and_then(|journal| journal.shown(device));
+        let Some(shown) = shown else { return Ok((core, journal)) };
+        // The first volume's claim ends before.
+        let version = core.volume.footer_version();
+        drop(core);
+        let volume = Volume::open(shown, &options.volume)?;
+        if volume.footer_version() != version {
+            return Err(JournalTrouble::OtherCheckpoint {
+                records: journal.as_ref().map_or(0, |journal| journal.nodes().records()),
+                base: version,
+                found: volume.footer_version(),
+            }
+            .into());
+        }
+        Ok((Arc::new(Core::new(volume, options.clone())), journal))
     }
 
     /// The volume at its last checkpoint, and the journal that belongs to it.
@@ -120,6 +146,20 @@ impl FileSystem {
     #[must_use]
     pub fn recovered(&self) -> RecoveryReport {
         self.recovered
+    }
+
+    /// The files that were synced into the journal and not brought back, since something is wrong with them, if the
+    /// options allow that ([`JournalOptions::passes_over`](crate::JournalOptions::passes_over)).
+    #[must_use]
+    pub fn passed_over(&self) -> &[PassedOver] {
+        &self.left_out.passed_over
+    }
+
+    /// The records of the journal that were not brought back, since one that they may follow is damaged, if the options
+    /// allow that ([`JournalRescue::up_to_damage`](f2fs_volume::JournalRescue::up_to_damage)).
+    #[must_use]
+    pub fn given_up(&self) -> &GivenUp {
+        &self.left_out.given_up
     }
 
     /// The identity of the journal that the volume was left with, if neither that journal nor

@@ -60,7 +60,7 @@ impl Attachment<'_> {
     pub(crate) fn find(self) -> Result<Option<FoundJournal>, FsError> {
         let core = self.0;
         let left = self.note()?;
-        let Some(JournalOptions { medium, mode, .. }) = &core.options.journal else {
+        let Some(JournalOptions { medium, mode, rescue, .. }) = &core.options.journal else {
             return match left {
                 Some(journal) if !core.volume.is_read_only() && !core.options.without_journal => {
                     Err(FsError::JournalMissing { journal })
@@ -69,7 +69,7 @@ impl Attachment<'_> {
             };
         };
         let left = left.filter(|_| !core.options.without_journal);
-        let found = FoundJournal::open(&core.volume, medium.clone(), *mode)?;
+        let found = FoundJournal::rescue(&core.volume, medium.clone(), *mode, *rescue)?;
         let id = Uuid(found.id()).to_string();
         match left {
             Some(expected) if expected != id => return Err(FsError::OtherJournal { expected, found: id }),

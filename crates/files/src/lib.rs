@@ -209,7 +209,7 @@ pub use namespace::rename::RenameMode;
 pub use open_options::OpenOptions;
 pub use options::{DirectoryLock, JournalOptions, Options};
 pub use ranges::{LockWaits, RangeLock};
-pub use recovery::RecoveryReport;
+pub use recovery::{PassedOver, RecoveryReport};
 pub use stat::{FileKind, Metadata, Time};
 pub use stats::{StatKind, Stats};
 pub use temperature::{Temperature, WriteHint};
@@ -220,7 +220,7 @@ pub use f2fs_format::Nid;
 pub use f2fs_format::compression::Compression;
 pub use f2fs_format::encryption::EncryptionPolicy;
 pub use f2fs_format::xattr::SetMode;
-pub use f2fs_volume::{JournalMode, JournalTrouble};
+pub use f2fs_volume::{GivenUp, JournalMode, JournalRescue, JournalTrouble};
 
 /// The example of this crate's README, so that it is compiled and run.
 #[cfg(doctest)]

@@ -22,6 +22,7 @@ mod end;
 mod inode;
 mod name;
 mod names;
+mod passed;
 
 use core::ops::Deref;
 
@@ -36,6 +37,9 @@ use f2fs_volume::{BoundName, ChainNode, JournalTrouble, JournaledNodes, Volume};
 use crate::FsError;
 use crate::core::Core;
 use crate::stat::FileKind;
+
+pub(crate) use passed::Passed;
+pub use passed::PassedOver;
 
 /// The outcome of roll-forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,19 +126,26 @@ impl Deref for RollForward<'_> {
 impl RollForward<'_> {
     /// Recovers the synced nodes of the chain behind the checkpoint, or of a journal in its place. Nothing is written.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "recover", skip_all, ret, err))]
-    pub(crate) fn roll_forward(&self, journal: Option<&JournaledNodes>) -> Result<RecoveryReport, FsError> {
+    ///
+    /// `passed`: the files that are passed over. If some are new in it afterwards, all begins anew without them, on a
+    /// volume that is opened anew.
+    pub(crate) fn roll_forward(
+        &self,
+        journal: Option<&JournaledNodes>,
+        passed: &mut Passed,
+    ) -> Result<RecoveryReport, FsError> {
         // A read that fails now may succeed at the next try: that is no reason to give up the synced files.
         let source = Source { volume: &self.volume, journal: journal.filter(|nodes| nodes.records() != 0) };
-        self.try_roll_forward(source).map_err(|error| match error.device() {
+        self.try_roll_forward(source, passed).map_err(|error| match error.device() {
             Some(_) => error,
             None => FsError::Recovery(Box::new(error)),
         })
     }
 
-    fn try_roll_forward(&self, source: Source<'_>) -> Result<RecoveryReport, FsError> {
+    fn try_roll_forward(&self, source: Source<'_>, passed: &mut Passed) -> Result<RecoveryReport, FsError> {
         let chain = source.chain()?;
         let plan = match source.journal {
-            Some(journal) => self.plan_journal(&chain, journal)?,
+            Some(journal) => self.plan_journal(&chain, journal, passed)?,
             None => self.plan(&chain)?,
         };
         if plan.is_empty() && source.names().is_empty() {
@@ -142,18 +153,33 @@ impl RollForward<'_> {
         }
         let mut blocks = source.blocks(&chain);
         self.volume.recovery().hold(&blocks)?;
+        let mut named = Vec::new();
         for (_, node) in wanted(&chain, &plan) {
             blocks.clear();
             self.named_blocks(&*source.node(node.addr)?, &mut blocks);
-            self.volume.recovery().hold(&blocks)?;
-            if let Some(journal) = source.journal.filter(|_| !self.volume.is_read_only()) {
-                self.volume.journal().restore_data(journal, &blocks)?;
+            match self.hold(source, &blocks) {
+                Ok(()) => named.append(&mut blocks),
+                Err(error) => passed.over(node.ino, error)?,
             }
         }
+        if passed.begins_anew() {
+            return Ok(RecoveryReport::default());
+        }
         self.volume.recovery().begin()?;
-        let recovered = self.recover(source, &chain, &plan);
+        let recovered = self.recover(source, &chain, &plan, passed);
         self.volume.recovery().end();
-        recovered
+        let recovered = recovered?;
+        // Nothing is written before it is known that all comes back.
+        if let Some(journal) = source.journal.filter(|_| !self.volume.is_read_only() && !passed.begins_anew()) {
+            self.volume.journal().restore_data(journal, &named)?;
+        }
+        Ok(recovered)
+    }
+
+    /// Keeps blocks that a synced node names from being overwritten. Those that the journal has data for must be free.
+    fn hold(&self, source: Source<'_>, blocks: &[BlockAddr]) -> Result<(), FsError> {
+        self.volume.recovery().hold(blocks)?;
+        Ok(source.journal.map_or(Ok(()), |journal| self.volume.journal().check_data(journal, blocks))?)
     }
 
     fn plan(&self, chain: &[ChainNode]) -> Result<Plan, FsError> {
@@ -183,12 +209,25 @@ impl RollForward<'_> {
     }
 
     /// The same of a journal: a new inode comes back if a name leads to it.
-    fn plan_journal(&self, chain: &[ChainNode], journal: &JournaledNodes) -> Result<Plan, FsError> {
+    fn plan_journal(
+        &self,
+        chain: &[ChainNode],
+        journal: &JournaledNodes,
+        passed: &mut Passed,
+    ) -> Result<Plan, FsError> {
         let named: HashSet<Nid> = journal.names().iter().filter_map(|name| name.ino).collect();
         let orphans: HashSet<Nid> = self.volume.orphans().into_iter().collect();
         let mut plan = Plan::new();
         for (index, node) in chain.iter().enumerate().filter(|(_, node)| node.fsync) {
+            if passed.has(node.ino) {
+                continue;
+            }
             let there = self.volume.recovery().has_node(node.ino)?;
+            if !there && !journal.is_named(node.ino) && has_links(journal, node) {
+                // No record made it, and the checkpoint lost it.
+                passed.over(node.ino, FsError::corrupt_inode(node.ino, "it was synced, and is not there"))?;
+                continue;
+            }
             if (there && orphans.contains(&node.ino)) || (!there && !named.contains(&node.ino)) {
                 continue;
             }
@@ -208,40 +247,68 @@ impl RollForward<'_> {
         blocks.extend(block.addresses(features).filter(|addr| addr.is_real()));
     }
 
-    fn recover(&self, source: Source<'_>, chain: &[ChainNode], plan: &Plan) -> Result<RecoveryReport, FsError> {
+    fn recover(
+        &self,
+        source: Source<'_>,
+        chain: &[ChainNode],
+        plan: &Plan,
+        passed: &mut Passed,
+    ) -> Result<RecoveryReport, FsError> {
         let mut report =
             RecoveryReport { nodes: chain.len() as u64, files: plan.len() as u64, ..RecoveryReport::default() };
         // All new inodes first: nothing else may be given their numbers.
         for (ino, file) in plan.iter().filter(|(_, file)| file.new) {
             let block = source.node(chain[file.first].addr)?;
-            self.change(|op| self.adopt_inode(op, *ino, &block))?;
-            report.new_files += 1;
+            match self.change(|op| self.adopt_inode(op, *ino, &block)) {
+                Ok(()) => report.new_files += 1,
+                Err(error) => passed.over(*ino, error)?,
+            }
         }
         let new = plan.iter().filter(|(_, file)| file.new).map(|(ino, _)| *ino).collect();
         let last = |ino| plan.get(&ino).map(|file| source.node(chain[file.last].addr)).transpose();
-        let gone = self.recover_names(source.names(), &new, last)?;
+        let gone = self.recover_names(source.names(), &new, last, passed)?;
         for (index, node) in wanted(chain, plan).filter(|(_, node)| !gone.contains(&node.ino)) {
-            let inode = self.inode(node.ino)?;
-            if inode.kind != FileKind::Regular && source.journal.is_none() {
-                return Err(FsError::WrongKind { operation: "recover a synced node", kind: inode.kind.name() });
-            }
-            let block = source.node(node.addr)?;
-            if block.is_inode() {
-                self.change(|op| self.recover_inode(op, &inode, &block))?;
-                if source.journal.is_some() {
-                    self.check_links(&inode, &block)?;
-                }
-                if plan[&node.ino].name == Some(index) {
-                    self.recover_name(&inode, block.inode(), plan[&node.ino].new)?;
-                }
-            }
-            report.blocks += self.change(|op| self.recover_node(op, &inode, &block))?;
-            if index == plan[&node.ino].last && source.journal.is_none() && !self.volume.is_read_only() {
-                self.cut_behind_end(&inode)?;
+            match self.recover_one(source, (index, node), &plan[&node.ino], passed) {
+                Ok(blocks) => report.blocks += blocks,
+                Err(error) => passed.over(node.ino, error)?,
             }
         }
         Ok(report)
     }
+
+    /// Brings one node of a file back; returns the data blocks taken into use.
+    fn recover_one(
+        &self,
+        source: Source<'_>,
+        (index, node): (usize, &ChainNode),
+        file: &Synced,
+        passed: &Passed,
+    ) -> Result<u64, FsError> {
+        let inode = self.inode(node.ino)?;
+        if inode.kind != FileKind::Regular && source.journal.is_none() {
+            return Err(FsError::WrongKind { operation: "recover a synced node", kind: inode.kind.name() });
+        }
+        let block = source.node(node.addr)?;
+        if block.is_inode() {
+            self.change(|op| self.recover_inode(op, &inode, &block))?;
+            if source.journal.is_some() && !passed.is_allowed() {
+                self.check_links(&inode, &block)?;
+            }
+            if file.name == Some(index) {
+                self.recover_name(&inode, block.inode(), file.new)?;
+            }
+        }
+        let blocks = self.change(|op| self.recover_node(op, &inode, &block))?;
+        if index == file.last && source.journal.is_none() && !self.volume.is_read_only() {
+            self.cut_behind_end(&inode)?;
+        }
+        Ok(blocks)
+    }
+}
+
+/// Whether an inode had a name when it was last synced into a journal: one that was removed while it was open had none.
+fn has_links(journal: &JournaledNodes, node: &ChainNode) -> bool {
+    journal.node(node.addr).is_some_and(|block| block.is_inode() && block.inode().i_links.get() != 0)
 }
 
 /// The nodes that are to be recovered, with their indices in the chain.

@@ -4,11 +4,13 @@ use f2fs_device::Claim;
 use f2fs_sync::PlainArc;
 
 use crate::checksum;
+use crate::geometry::HEADER;
 use crate::header::{Head, Header};
 use crate::journal::Journal;
 use crate::owner::Uuid;
 use crate::replay::Replay;
 use crate::scan::{Bounds, LaneEnd, LaneReport, scan};
+use crate::window::Window;
 use crate::{Error, Medium, Record};
 
 /// A journal that was found on a medium. Nothing is written before [`start`](Self::start): a replay may stop, or be
@@ -45,6 +47,8 @@ impl<M: Medium> Recovered<M> {
                     records: 0,
                     stamp: header.stamp,
                     how: LaneEnd::Retired,
+                    behind: 0,
+                    behind_at: Vec::new(),
                     resume: position,
                     epoch: 0,
                 },
@@ -123,6 +127,34 @@ impl<M: Medium> Recovered<M> {
         let mut replay = self.replay();
         while let Some(record) = replay.advance()? {
             apply(record)?;
+        }
+        Ok(())
+    }
+
+    /// Hands the whole records behind the damage of lanes to `apply`, lane by lane. Records that they follow may be lost:
+    /// they tell what is given up, and are not to be replayed.
+    ///
+    /// # Errors
+    /// The first of `apply`, or of the medium.
+    pub fn for_each_behind<E: From<Error>>(&self, mut apply: impl FnMut(Record<'_>) -> Result<(), E>) -> Result<(), E> {
+        for (lane, report) in self.lanes.iter().enumerate() {
+            let mut window = Window::new(&self.medium, self.header.geometry.ring(lane), report.head);
+            for position in report.behind_at.iter().copied() {
+                let changed = || Error::Changed { lane, position };
+                let header = window.header(position).map_err(Error::from)?.ok_or_else(changed)?;
+                let mut payload = vec![0; header.length.get() as usize];
+                let mut filled = 0;
+                while filled < payload.len() {
+                    let at = position + (HEADER + filled) as u64;
+                    let piece = window.slice(at, payload.len() - filled).map_err(Error::from)?;
+                    if piece.is_empty() {
+                        return Err(changed().into());
+                    }
+                    payload[filled..filled + piece.len()].copy_from_slice(piece);
+                    filled += piece.len();
+                }
+                apply(Record { stamp: header.stamp.get(), lane, position, payload: &payload })?;
+            }
         }
         Ok(())
     }

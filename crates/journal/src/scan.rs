@@ -3,12 +3,13 @@
 //! Records are followed from the head. The first thing that is not a record of this lane at this position ends it. Then
 //! the whole ring behind that is searched once more, for a record whose batch began when all before it was durable: if
 //! there is one behind the end, then the end is damage, and not a power cut. So it is if the lane was longer when it
-//! was last opened to append. Each grain is read twice at most.
+//! was last opened to append. Each grain is read three times at most.
 
 use f2fs_sync::protocol_value;
 
 use crate::geometry::{HEADER, MOST_POSITION, Ring};
 use crate::payload_sum::PayloadSum;
+use crate::record::Header;
 use crate::window::Window;
 use crate::{Medium, MediumError};
 
@@ -48,6 +49,10 @@ pub struct LaneReport {
     pub stamp: u64,
     /// How it ended.
     pub how: LaneEnd,
+    /// How many whole records there are behind the end, if the lane is damaged.
+    pub behind: u64,
+    /// Their positions.
+    pub(crate) behind_at: Vec<u64>,
     /// Where a lane that is damaged begins again: no record that was ever there has so high a position.
     pub(crate) resume: u64,
     /// The epoch of the last record.
@@ -97,6 +102,8 @@ pub(crate) fn scan(medium: &impl Medium, ring: Ring, head: u64, bounds: Bounds) 
         records: 0,
         stamp: bounds.stamp,
         how: LaneEnd::Clean,
+        behind: 0,
+        behind_at: Vec::new(),
         resume: head,
         epoch: 0,
     };
@@ -129,12 +136,16 @@ pub(crate) fn scan(medium: &impl Medium, ring: Ring, head: u64, bounds: Bounds) 
     if report.end - head < ring.bytes {
         look_behind(&mut window, ring, &mut report, bounds);
     }
-    if matches!(report.how, LaneEnd::Damaged { .. }) {
+    if !matches!(report.how, LaneEnd::Damaged { .. }) {
+        // What stands behind a torn record belongs to its batch, and was not acknowledged.
+        report.behind_at.clear();
+    } else {
         // Beyond all that could be seen, and all that could not: one header before this one, the ring was used twice at
         // most.
         let beyond = report.resume.max(head.saturating_add(2 * ring.bytes)).max(bounds.start);
         report.resume = beyond.div_ceil(ring.bytes).saturating_mul(ring.bytes);
     }
+    report.behind = report.behind_at.len() as u64;
     report
 }
 
@@ -166,19 +177,24 @@ fn look<M: Medium>(
     let epochs = report.epoch..=if new { bounds.epoch } else { bounds.epoch.saturating_sub(1) };
     let in_order = header.batch.get() <= position && epochs.contains(&epoch) && stamp > report.stamp;
     let Some(bytes) = bytes.filter(|_| in_order) else { return Ok(Found::Part) };
-    let mut sum = PayloadSum::new(length as usize);
-    let (mut at, mut left) = (position + HEADER as u64, length as usize);
+    Ok(if has_payload(window, position, &header)? { Found::Record { bytes, stamp, epoch } } else { Found::Part })
+}
+
+/// Whether the payload of a record is as it was written.
+fn has_payload<M: Medium>(window: &mut Window<'_, M>, position: u64, header: &Header) -> Result<bool, MediumError> {
+    let length = header.length.get() as usize;
+    let mut sum = PayloadSum::new(length);
+    let (mut at, mut left) = (position + HEADER as u64, length);
     while left > 0 {
         let piece = window.slice(at, left)?;
         if piece.is_empty() {
-            return Ok(Found::Part);
+            return Ok(false);
         }
         sum.update(piece);
         at += piece.len() as u64;
         left -= piece.len();
     }
-    let whole = sum.value() == header.payload_sum.get();
-    Ok(if whole { Found::Record { bytes, stamp, epoch } } else { Found::Part })
+    Ok(sum.value() == header.payload_sum.get())
 }
 
 /// Looks behind the end for a record that could not be there if this were the end.
@@ -189,6 +205,11 @@ fn look_behind<M: Medium>(window: &mut Window<'_, M>, ring: Ring, report: &mut L
         // Bytes that cannot be read say nothing.
         if let Ok(Some(header)) = window.header(at) {
             let (position, batch) = (header.position.get(), header.batch.get());
+            // One that a power cut left behind an earlier end is none.
+            let is_left_over = position >= bounds.start && header.epoch.get() < bounds.epoch;
+            if position == at && !is_left_over && header.stamp.get() > report.stamp && header.is_sound(bounds.seed) {
+                report.behind_at.extend(has_payload(window, at, &header).is_ok_and(|whole| whole).then_some(at));
+            }
             let later = position >= at && position < MOST_POSITION && (position - at).is_multiple_of(ring.bytes);
             if later && batch > report.end && batch <= position && header.is_sound(bounds.seed) {
                 if !matches!(report.how, LaneEnd::Damaged { .. }) {

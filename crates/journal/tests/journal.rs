@@ -153,15 +153,28 @@ fn a_damaged_record_is_not_taken_for_the_end() {
         let found = look(bytes, 64).unwrap();
         let report = &found.lanes()[0];
         assert!(matches!(report.how, LaneEnd::Damaged { .. }), "bit {bit}: {report:?}");
-        assert_eq!((report.end, report.end_offset, report.records), (384, third as u64, 2));
+        assert_eq!((report.end, report.end_offset, report.records, report.behind), (384, third as u64, 2, 2));
         assert_eq!((found.is_whole(), found.whole_up_to()), (false, Some(2)));
         assert_eq!(records(&found).len(), 2);
+        let mut behind = Vec::new();
+        let all = found.for_each_behind(|record| {
+            behind.push((record.stamp, record.lane, record.position, record.payload.to_vec()));
+            Ok::<(), Error>(())
+        });
+        all.unwrap();
+        assert_eq!(behind, [(4, 0, 3 * 192, payload.to_vec()), (5, 0, 4 * 192, payload.to_vec())]);
     }
     // The last one may have been torn, for all that is known.
     let mut last = sound.clone();
     last[8192 + 4 * 192 + 60] ^= 1;
     let found = look(last, 64).unwrap();
     assert!(matches!(found.lanes()[0].how, LaneEnd::Torn) && found.is_whole() && found.records() == 4);
+    assert_eq!(found.lanes()[0].behind, 0);
+    // Of two that are damaged, what stands behind both is whole.
+    let mut two = sound.clone();
+    two[third + 60] ^= 1;
+    two[third + 192 + 60] ^= 1;
+    assert_eq!(look(two, 64).unwrap().lanes()[0].behind, 1);
     // Not so if the journal was opened since.
     let medium = Journal::open(journal.into_medium(), None).unwrap().start().unwrap().into_medium();
     let mut last = bytes(&medium);

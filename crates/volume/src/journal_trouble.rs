@@ -36,17 +36,23 @@ pub enum JournalTrouble {
         /// Nodes in the log.
         nodes: u64,
     },
-    /// A record that was acknowledged is damaged or cannot be read. The records behind it in its lane are lost.
+    /// A record that was acknowledged is damaged or cannot be read. Those behind it may follow it.
+    /// [`JournalRescue::up_to_damage`](crate::JournalRescue::up_to_damage) brings back what is in front of it.
     #[error(
-        "lane {lane} of the journal is damaged at offset {offset}: synced files are lost behind it; {records} records are whole"
+        "lane {lane} of the journal is damaged at offset {offset}, in the record at position {position}: {records} records in front of it \
+         are whole, and so are {behind} behind it"
     )]
     Damaged {
         /// The lane.
         lane: usize,
+        /// The position of the damaged record in its lane: the bytes that were ever given to the records before it.
+        position: u64,
         /// Where the damage begins, in bytes from the start of the journal.
         offset: u64,
-        /// Records that are whole, of all lanes.
+        /// Records, of all lanes, that are whole and follow no damaged one.
         records: u64,
+        /// Records, of all lanes, that are whole and may follow a damaged one.
+        behind: u64,
     },
     /// A record is no sync of a file of this volume.
     #[error(

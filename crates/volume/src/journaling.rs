@@ -2,12 +2,14 @@
 //! journal itself is [`AttachedJournal`](crate::journal::AttachedJournal), whose file has the picture and the locks.
 
 mod found;
+mod rescue;
 mod restore;
 
 use crate::journal::SyncJournal;
 use crate::{Op, Volume};
 
-pub use found::{BoundName, FoundJournal, JournaledNodes};
+pub use found::{BoundName, FoundJournal, GivenUp, JournaledNodes};
+pub use rescue::{JournalContent, JournalRescue};
 
 /// The journal of a volume, if it has one: [`Volume::journal`].
 #[derive(Clone, Copy, Debug)]

@@ -142,7 +142,7 @@ pub use flight::{Flight, Next, Piece, Target};
 pub use journal::names::ChangedNames;
 pub use journal::{JournalArea, JournalMode};
 pub use journal_trouble::JournalTrouble;
-pub use journaling::{BoundName, FoundJournal, JournaledNodes, Journaling};
+pub use journaling::{BoundName, FoundJournal, GivenUp, JournalContent, JournalRescue, JournaledNodes, Journaling};
 pub use nids::Nids;
 pub use node::{Node, NodeRead, NodeWrite};
 pub use nodes::{NewNode, Nodes};

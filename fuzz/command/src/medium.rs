@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use f2fs::JournalOptions;
+use f2fs::{JournalOptions, JournalRescue};
 use f2fs::device::BlockDevice;
 use f2fs::journal::SharedMedium;
 use f2fs::uring::{OpenError, OpenOptions};
@@ -81,6 +81,10 @@ pub(crate) fn journal_shown() -> Option<String> {
 
 pub(crate) fn without_journal() -> bool {
     false
+}
+
+pub(crate) fn rescue() -> JournalRescue {
+    JournalRescue::default()
 }
 
 pub(crate) fn journal_at(path: &Path, _read_only: bool) -> Result<SharedMedium, CliError> {

@@ -13,31 +13,39 @@ use f2fs_format::feature::Features;
 use f2fs_format::{BlockAddr, LogType};
 
 use super::beginning::Beginning;
+use super::journaled::Room;
 use super::passes::{Mended, mend};
 use super::synced::Synced;
 use super::tables::Tables;
 use super::{Repair, RepairError, in_place, versions};
 use crate::{CheckOptions, judge};
 
-/// Plans it; tells whether it can be done.
+/// Plans it; tells whether it can be done. `room`: what a journal beside the volume needs, whose records build on the
+/// checkpoint as a chain does.
 pub(super) fn plan(
     beginning: &Beginning,
     options: &CheckOptions<'_>,
+    room: Option<&Room>,
     repair: &mut Repair,
 ) -> Result<bool, RepairError> {
-    let Some(synced) = Synced::read(&beginning.overlay)? else { return Ok(false) };
-    let Mended { overlay, mut tables, mut state } = match mend(beginning, &synced.nodes) {
+    let chain = Synced::read(&beginning.overlay)?;
+    if chain.is_none() && room.is_none() {
+        return Ok(false);
+    }
+    let synced = chain.unwrap_or_default();
+    let Mended { overlay, mut tables, mut state } = match mend(beginning, &synced.nodes, room) {
         Err(error @ (RepairError::Device(_) | RepairError::Check(_))) => return Err(error),
         Err(_) => return Ok(false),
         Ok(mended) => mended,
     };
-    if !synced.fits(&tables, &state) {
+    if !synced.fits(&tables, &state) || !room.is_none_or(|room| room.is_left(&tables, &state)) {
         return Ok(false);
     }
     versions::mend(&overlay, &mut tables, &mut state)?;
     in_place::write(&overlay, &mut tables, &mut state)?;
     let changes = overlay.changes()?;
-    let is_spared = synced.is_spared_by(changes.iter().map(|(block, _)| *block));
+    let changed = || changes.iter().map(|(block, _)| *block);
+    let is_spared = synced.is_spared_by(changed()) && room.is_none_or(|room| room.is_spared_by(changed()));
     if !is_spared || changes.iter().any(|(block, _)| needs_checkpoint(BlockAddr(*block as u32), &tables)) {
         return Ok(false);
     }
@@ -51,7 +59,8 @@ pub(super) fn plan(
     repair.packs = packs[0].0.into()..tables.geometry.sit_blkaddr.0.into();
     repair.witnesses = packs.into_iter().chain([chain]).map(|addr| addr.0.into()).collect();
     repair.actions = std::mem::take(&mut state.actions);
-    (repair.after, repair.changes, repair.keeps_synced) = (after, changes, true);
+    (repair.after, repair.changes, repair.keeps_synced) = (after, changes, !synced.nodes.is_empty());
+    repair.keeps_journal = room.is_some();
     Ok(true)
 }
 

@@ -19,7 +19,11 @@ const ROOT_PERMISSIONS: u16 = 0o755;
 
 /// Makes an empty directory in the root.
 pub(super) fn directory(walk: &mut Walk<'_>, root: Nid, name: &[u8]) -> Result<Nid, RepairError> {
-    let taken = |nid: &u32| walk.state.nodes.contains_key(nid) || walk.tables.nat.get(Nid(*nid)).block_addr.get() != 0;
+    let taken = |nid: &u32| {
+        walk.state.nodes.contains_key(nid)
+            || walk.state.reserved_nids.contains(nid)
+            || walk.tables.nat.get(Nid(*nid)).block_addr.get() != 0
+    };
     let nid = (4..walk.tables.nat.len()).find(|nid| !taken(nid)).ok_or(RepairError::NoRoom("an inode number"))?;
     let ino = Nid(nid);
     let addr = block(walk, LogType::HotNode)?.ok_or(RepairError::NoRoom("a directory of lost files"))?;

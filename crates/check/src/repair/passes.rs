@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::beginning::Beginning;
+use super::journaled::Room;
 use super::overlay::Overlay;
 use super::state::State;
 use super::tables::Tables;
@@ -16,12 +17,19 @@ pub(super) struct Mended {
     pub(super) state: State,
 }
 
-/// Mends all that is reachable. `synced`: blocks of nodes that are kept for roll-forward.
-pub(super) fn mend(beginning: &Beginning, synced: &Rc<HashSet<u32>>) -> Result<Mended, RepairError> {
+/// Mends all that is reachable. `synced`: blocks of nodes that are kept for roll-forward. `room`: what is kept free.
+pub(super) fn mend(
+    beginning: &Beginning,
+    synced: &Rc<HashSet<u32>>,
+    room: Option<&Room>,
+) -> Result<Mended, RepairError> {
     let mut state = State::default();
     for pass in 1..=MAX_PASSES {
         let overlay = Overlay::new_on(&beginning.overlay);
         state.begin_pass();
+        if let Some(room) = room {
+            room.reserve(&mut state);
+        }
         beginning.actions.iter().for_each(|action| state.act(|| action.clone()));
         let conflicts = state.conflicts();
         let mut tables = Tables::load(&overlay, synced, &mut state)?;

@@ -105,6 +105,8 @@ pub(super) struct State {
     pub(super) reserved: u64,
     /// Segments with blocks of inodes that are not reached yet, as their nodes say.
     pub(super) spoken_for: BTreeSet<SegmentNo>,
+    /// Numbers of nodes that a journal beside the volume has.
+    pub(super) reserved_nids: BTreeSet<u32>,
     /// Free segments that new blocks go to.
     pub(super) own: Vec<OwnSegment>,
     pub(super) actions: Vec<String>,

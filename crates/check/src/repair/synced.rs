@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use f2fs_format::inode::inline;
+use f2fs_format::inode::{inline, mode};
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::path::NodeKind;
 use f2fs_format::{BlockAddr, Geometry, Nid};
@@ -61,10 +61,29 @@ impl Synced {
         Ok((!synced.nodes.is_empty()).then_some(synced))
     }
 
+    /// The nodes of a journal beside the volume, which lie in no block of it. Whether their inodes are there shows when
+    /// they are brought back. A directory comes back without its blocks, and what is no file has none.
+    pub(super) fn of_nodes<'a>(nodes: impl Iterator<Item = &'a NodeBlock>, geometry: &Geometry) -> Synced {
+        let mut synced = Synced::default();
+        let has_blocks =
+            |node: &NodeBlock| !node.is_inode() || matches!(node.inode().file_type(), mode::REGULAR | mode::SYMLINK);
+        nodes.filter(|node| has_blocks(node)).for_each(|node| synced.note_slots(node, geometry));
+        synced
+    }
+
+    /// The blocks that its nodes name.
+    pub(super) fn named(&self) -> impl Iterator<Item = u32> {
+        self.slots.keys().copied()
+    }
+
     fn note(&mut self, node: &NodeBlock, geometry: &Geometry) {
         if node.footer.has_mark(mark::FSYNC) {
             self.marked.push((node.ino(), node.is_inode() && node.footer.has_mark(mark::DENTRY)));
         }
+        self.note_slots(node, geometry);
+    }
+
+    fn note_slots(&mut self, node: &NodeBlock, geometry: &Geometry) {
         let is_inline = node.is_inode() && node.inode().i_inline & (inline::DATA | inline::DENTRY) != 0;
         let is_direct = NodeKind::of(node.footer.node_offset()) == Some(NodeKind::Direct);
         if is_inline || !(node.is_inode() || is_direct) {

@@ -22,6 +22,11 @@ pub(crate) struct JournalChoice {
     /// Open a volume for writing without the journal that holds synced files of it. These files are lost.
     #[arg(long, global = true, help_heading = super::OPENING)]
     pub(crate) without_journal: bool,
+    /// Of a damaged journal, bring back what was synced before the damage, and give up what was synced behind it.
+    ///
+    /// Without this such a journal is refused, with what there is in front of the damage and behind it.
+    #[arg(long, global = true, help_heading = super::OPENING, conflicts_with = "without_journal")]
+    pub(crate) up_to_damage: bool,
 }
 
 /// [`JournalMode`].

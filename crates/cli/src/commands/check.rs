@@ -30,15 +30,20 @@ pub(super) const NOT_CHECKED: u8 = 8;
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let (image, as_json) = (&*args.image, args.json);
     let changes = args.repair || args.undo.is_some();
-    if changes && medium::journal_path().is_some() {
-        let what = "a journal is not repaired: bring it back with `f2fs journal detach`, or leave out --journal";
+    let journal = medium::journal_path();
+    if journal.is_some() && args.undo.is_some() {
+        return Err(CliError::usage("a repair is undone without its journal: leave out --journal"));
+    }
+    if journal.is_some() && args.repair && (args.no_recovery || medium::without_journal()) {
+        let what = "--journal brings back what was synced: --no-recovery and --without-journal give it up";
         return Err(CliError::usage(what));
     }
     if args.repair
+        && journal.is_none()
         && !medium::without_journal()
         && let Some(journal) = journal_left(image)
     {
-        let how = "`f2fs journal detach` brings them back, --without-journal gives them up";
+        let how = "--journal names it, and brings them back; --without-journal gives them up";
         return not_checked(
             as_json,
             &CliError::at(image, format_args!("was left with synced files in the journal {journal}: {how}")),

@@ -137,9 +137,18 @@ fn check_not_needed(image: &Path) -> Result<(), CliError> {
 fn ending(lane: &LaneReport) -> (&'static str, String) {
     match &lane.how {
         LaneEnd::Clean => ("clean", "clean".into()),
-        LaneEnd::Torn => ("torn", "a record that a power cut interrupted".into()),
+        LaneEnd::Torn => {
+            let (at, position) = (lane.end_offset, lane.end);
+            let what = format!("a record at position {position}, byte {at}, that a power cut interrupted");
+            ("torn", format!("{what}, or that was damaged since: nothing tells these apart"))
+        }
         LaneEnd::Damaged { evidence } => {
-            ("damaged", format!("damaged at byte {}: there were records up to position {evidence}", lane.end_offset))
+            let (at, position, behind) = (lane.end_offset, lane.end, lane.behind);
+            let what = format!("the record at position {position} is damaged, at byte {at}");
+            (
+                "damaged",
+                format!("{what}: there were records up to position {evidence}, and {behind} behind it are whole"),
+            )
         }
         LaneEnd::Unreadable(error) => ("unreadable", format!("cannot be read at byte {}: {error}", lane.end_offset)),
         LaneEnd::Retired => ("retired", "not used any more".into()),
@@ -161,7 +170,7 @@ fn inspect(path: &Path, as_json: bool) -> Result<(), CliError> {
         let lane = |(number, lane): (usize, &LaneReport)| {
             json!({
                 "number": number, "head": lane.head, "end": lane.end, "used": used(lane), "records": lane.records,
-                "last_stamp": lane.stamp, "ending": ending(lane).0, "whole": lane.is_whole(),
+                "last_stamp": lane.stamp, "end_byte": lane.end_offset, "behind": lane.behind, "ending": ending(lane).0, "whole": lane.is_whole(),
             })
         };
         let value = json!({
@@ -196,7 +205,7 @@ fn detach(path: &Path, image: &Path) -> Result<(), CliError> {
     // What the image is, if it is none, is said first.
     drop(device(image, Access::Read)?);
     medium::expect_another(image, path)?;
-    let journal = JournalOptions::new(medium::journal_at(path, false)?, JournalMode::Ordered);
+    let journal = JournalOptions::new(medium::journal_at(path, false)?, JournalMode::Ordered).rescue(medium::rescue());
     open_with(image, Access::Write, Some(journal))?.close().about(image)?;
     say(format_args!("{} is closed, and no longer needs {}", Quoted::path(image), Quoted::path(path)));
     Ok(())

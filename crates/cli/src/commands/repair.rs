@@ -1,5 +1,7 @@
 //! `f2fs check --repair` and `--undo`.
 
+mod journaled;
+
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -7,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use f2fs::check::repair::{BackupError, Repair, RepairError, plan, plan_without_synced, undo};
+use f2fs::check::repair::{
+    BackupError, Journaled, Repair, RepairError, plan, plan_with_journal, plan_without_synced, undo,
+};
 use f2fs::check::{CheckOptions, Progress};
 use f2fs::device::BlockDevice;
 use f2fs_workload::shell::Quoted;
@@ -35,11 +39,23 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         };
         return tell_verdict(0, told);
     }
-    repair(args)
+    match medium::journal_path() {
+        Some(journal) => journaled::repair(args, journal),
+        None => repair(args),
+    }
+}
+
+/// What is planned of what was synced.
+#[derive(Clone, Copy)]
+enum Synced<'a> {
+    Kept,
+    GivenUp,
+    /// It lies in this journal.
+    In(&'a Journaled),
 }
 
 /// What would be written, with the device that it was planned for.
-fn plan_for(image: &Path, gives_up_synced: bool) -> Result<(Arc<dyn BlockDevice>, Repair), CliError> {
+fn plan_for(image: &Path, synced: Synced<'_>) -> Result<(Arc<dyn BlockDevice>, Repair), CliError> {
     let device = device(image, Access::Repair)?;
     let bar = progress::bar("repairing", Some(0));
     let show = |progress: Progress| {
@@ -48,7 +64,11 @@ fn plan_for(image: &Path, gives_up_synced: bool) -> Result<(Arc<dyn BlockDevice>
     };
     let options = CheckOptions::new().progress(&show);
     let planned = guarded(
-        || if gives_up_synced { plan_without_synced(&device, &options) } else { plan(&device, &options) },
+        || match synced {
+            Synced::Kept => plan(&device, &options),
+            Synced::GivenUp => plan_without_synced(&device, &options),
+            Synced::In(journal) => plan_with_journal(&device, &options, journal),
+        },
         || unchanged(image),
     );
     bar.finish_and_clear();
@@ -69,7 +89,7 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let image = &args.image;
     let synced = if args.no_recovery { SyncedSince::Files(0) } else { synced_since(image) };
     let left = if medium::without_journal() { journal_left(image) } else { None };
-    let (mut device, mut repair) = plan_for(image, args.no_recovery)?;
+    let (mut device, mut repair) = plan_for(image, if args.no_recovery { Synced::GivenUp } else { Synced::Kept })?;
     let (mut brought_back, mut kept) = (0, 0);
     // Whether they come back behind the repair, whatever there was in front of it.
     let synced = if repair.keeps_synced() { synced_on(&repair.preview(&device)) } else { synced };
@@ -92,7 +112,7 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
             drop((device, repair));
             bring_back(image)?;
             brought_back = files;
-            (device, repair) = plan_for(image, false)?;
+            (device, repair) = plan_for(image, Synced::Kept)?;
         }
         SyncedSince::Files(files) => {
             let how = "`f2fs get` copies them out, --no-recovery gives them up; `f2fs mount` brings them back where \
@@ -107,19 +127,11 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
     if given_up.is_some() {
         drop((device, repair));
         bring_back(image)?;
-        (device, repair) = plan_for(image, false)?;
+        (device, repair) = plan_for(image, Synced::Kept)?;
     }
     let changed = repair.blocks().count();
-    let backup = match &args.backup {
-        Some(path) => path.clone(),
-        None => default_backup(image),
-    };
-    if changed > 0 {
-        // On the disk before the first block of the volume changes.
-        let file = File::create_new(&backup).map_err(|error| cannot_save(image, &backup, &error))?;
-        save(&repair, &*device, file).map_err(|error| incomplete(image, &backup, &error))?;
-        repair.apply(&*device).map_err(|error| half_done(image, &backup, (&repair, &*device), &error))?;
-    }
+    let backup = args.backup.clone().unwrap_or_else(|| default_backup(image));
+    carry_out(image, &backup, &*device, &repair)?;
     let mut out = std::io::stdout().lock();
     let told = if args.json {
         let value = json!({
@@ -160,6 +172,17 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         (false, _) => CORRUPT,
     };
     tell_verdict(verdict, told)
+}
+
+/// Saves the blocks that change, and changes them.
+fn carry_out(image: &Path, backup: &Path, device: &dyn BlockDevice, repair: &Repair) -> Result<(), CliError> {
+    if repair.blocks().next().is_none() {
+        return Ok(());
+    }
+    // On the disk before the first block of the volume changes.
+    let file = File::create_new(backup).map_err(|error| cannot_save(image, backup, &error))?;
+    save(repair, device, file).map_err(|error| incomplete(image, backup, &error))?;
+    repair.apply(device).map_err(|error| half_done(image, backup, (repair, device), &error))
 }
 
 /// The command that puts back what a repair changed.

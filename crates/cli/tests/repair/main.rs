@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod copies;
+mod journaled;
 mod lost;
 mod quotas;
 mod synced;

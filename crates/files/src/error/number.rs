@@ -75,7 +75,7 @@ fn number(error: &FsError) -> Errno {
         FsError::PageLost { .. } => Errno::IO,
         FsError::NoSpace(_) => Errno::NOSPC,
         FsError::ReadOnly => Errno::ROFS,
-        FsError::Recovery(error) => number(error),
+        FsError::Recovery(error) | FsError::SyncedFile { reason: error, .. } => number(error),
         FsError::WriteBack(error) => number(error),
         FsError::Volume(error) => volume_number(error),
     }

@@ -24,7 +24,7 @@ use crate::inode::Inode;
 use crate::name::Name;
 use crate::namespace::Namespace;
 use crate::namespace::create::set_name;
-use crate::recovery::RollForward;
+use crate::recovery::{Passed, RollForward};
 use crate::stat::FileKind;
 
 /// The links of an inode that came and went.
@@ -47,71 +47,125 @@ impl RollForward<'_> {
         names: &[BoundName],
         new: &BTreeSet<Nid>,
         inode: impl Fn(Nid) -> Result<Option<Box<NodeBlock>>, FsError>,
+        passed: &mut Passed,
     ) -> Result<BTreeSet<Nid>, FsError> {
         let mut links: BTreeMap<Nid, Links> = BTreeMap::new();
         let mut come = Vec::new();
-        for name in names {
-            // A directory that is gone has no names left.
-            let Some(parent) = self.directory(name.directory, new)? else { continue };
-            let bytes = self.stored(&parent, name, &inode)?;
-            let old = Namespace(self).exists(&parent, bytes)?;
-            if old == name.ino {
-                continue;
-            }
-            if let Some(old) = old {
-                if bytes.is_stored() {
-                    let what = "a synced name that another file has, in an encrypted or casefolded directory";
-                    return Err(FsError::Unsupported { ino: parent.ino, what });
-                }
-                self.change(|op| Namespace(self).remove_entry(op, &parent, bytes, None))?;
-                let links = links.entry(old).or_default();
-                links.went += 1;
-                links.before = Some(parent.ino);
-            }
-            if let Some(ino) = name.ino {
-                come.push((parent, name, ino));
+        let stay = passed.staying(names);
+        let (_, wanted): (Vec<_>, Vec<_>) = names.iter().partition(|name| passed.concerns(name));
+        for name in wanted {
+            match self.take_name(name, new, &inode, &stay, &mut links) {
+                Ok(Some(parent)) => come.push((parent, name)),
+                Ok(None) => {}
+                Err(error) => passed.over(name.directory, error)?,
             }
         }
-        for (parent, name, ino) in come {
-            let bytes = self.stored(&parent, name, &inode)?;
-            let found = self.inode(ino)?;
-            self.change(|op| {
-                Namespace(self).add_entry(op, &parent, bytes, ino, found.kind)?;
-                let mut block = found.node.write(op);
-                let raw = block.inode_mut();
-                raw.i_pino = parent.ino.into();
-                raw.i_advise &= !advise::LOST_PINO;
-                set_name(raw, bytes.bytes());
-                Ok(())
-            })?;
-            let links = links.entry(ino).or_default();
-            links.came += 1;
-            links.parent = Some(parent.ino);
+        for (parent, name) in come {
+            let Some(ino) = name.ino else { continue };
+            match self.give_name(&parent, name, ino, &inode) {
+                Ok(()) => {
+                    let links = links.entry(ino).or_default();
+                    links.came += 1;
+                    links.parent = Some(parent.ino);
+                }
+                Err(error) => passed.over(ino, error)?,
+            }
         }
         let mut subdirectories: BTreeMap<Nid, i32> = BTreeMap::new();
         let mut gone = Vec::new();
         for (ino, links) in links {
-            let found = self.inode(ino)?;
-            let is_gone = if found.kind == FileKind::Directory {
-                self.move_directory(&found, links, &mut subdirectories)?;
-                links.came == 0
-            } else {
-                self.count_links(&found, links, new.contains(&ino))? == 0
-            };
-            if is_gone {
-                gone.push(found);
+            // One that is passed over lost its name to another file. It is not freed, and a repair gives it another one.
+            if passed.has(ino) {
+                continue;
+            }
+            match self.settle_links(ino, links, new, &mut subdirectories) {
+                Ok(Some(found)) => gone.push(found),
+                Ok(None) => {}
+                Err(error) => passed.over(ino, error)?,
             }
         }
         for (ino, delta) in subdirectories.into_iter().filter(|(_, delta)| *delta != 0) {
-            let parent = self.inode(ino)?;
-            self.change(|op| {
-                Namespace(self).add_links(op, &parent, delta);
-                Ok(())
-            })?;
+            let added = self.inode(ino).and_then(|parent| {
+                self.change(|op| {
+                    Namespace(self).add_links(op, &parent, delta);
+                    Ok(())
+                })
+            });
+            added.or_else(|error| passed.over(ino, error))?;
         }
         let inos = gone.iter().map(|inode| inode.ino).collect();
-        gone.iter().try_for_each(|inode| self.end(inode))?;
+        for inode in &gone {
+            self.end(inode).or_else(|error| passed.over(inode.ino, error))?;
+        }
         Ok(inos)
+    }
+
+    /// Takes a name away if it leads elsewhere now; returns its directory if it comes again.
+    fn take_name(
+        &self,
+        name: &BoundName,
+        new: &BTreeSet<Nid>,
+        inode: &impl Fn(Nid) -> Result<Option<Box<NodeBlock>>, FsError>,
+        stay: &BTreeSet<Nid>,
+        links: &mut BTreeMap<Nid, Links>,
+    ) -> Result<Option<Arc<Inode>>, FsError> {
+        // A directory that is gone has no names left.
+        let Some(parent) = self.directory(name.directory, new)? else { return Ok(None) };
+        let bytes = self.stored(&parent, name, inode)?;
+        let old = Namespace(self).exists(&parent, bytes)?;
+        if old == name.ino || (name.ino.is_none() && old.is_some_and(|old| stay.contains(&old))) {
+            return Ok(None);
+        }
+        if let Some(old) = old {
+            if bytes.is_stored() {
+                let what = "a synced name that another file has, in an encrypted or casefolded directory";
+                return Err(FsError::Unsupported { ino: parent.ino, what });
+            }
+            self.change(|op| Namespace(self).remove_entry(op, &parent, bytes, None))?;
+            let links = links.entry(old).or_default();
+            links.went += 1;
+            links.before = Some(parent.ino);
+        }
+        Ok(name.ino.is_some().then_some(parent))
+    }
+
+    /// Lets a name lead to an inode.
+    fn give_name(
+        &self,
+        parent: &Arc<Inode>,
+        name: &BoundName,
+        ino: Nid,
+        inode: &impl Fn(Nid) -> Result<Option<Box<NodeBlock>>, FsError>,
+    ) -> Result<(), FsError> {
+        let bytes = self.stored(parent, name, inode)?;
+        let found = self.inode(ino)?;
+        self.change(|op| {
+            Namespace(self).add_entry(op, parent, bytes, ino, found.kind)?;
+            let mut block = found.node.write(op);
+            let raw = block.inode_mut();
+            raw.i_pino = parent.ino.into();
+            raw.i_advise &= !advise::LOST_PINO;
+            set_name(raw, bytes.bytes());
+            Ok(())
+        })
+    }
+
+    /// Counts the links of an inode; returns it if none is left.
+    fn settle_links(
+        &self,
+        ino: Nid,
+        links: Links,
+        new: &BTreeSet<Nid>,
+        subdirectories: &mut BTreeMap<Nid, i32>,
+    ) -> Result<Option<Arc<Inode>>, FsError> {
+        let found = self.inode(ino)?;
+        let is_gone = if found.kind == FileKind::Directory {
+            self.move_directory(&found, links, subdirectories)?;
+            links.came == 0
+        } else {
+            self.count_links(&found, links, new.contains(&ino))? == 0
+        };
+        Ok(is_gone.then_some(found))
     }
 
     fn directory(&self, ino: Nid, new: &BTreeSet<Nid>) -> Result<Option<Arc<Inode>>, FsError> {

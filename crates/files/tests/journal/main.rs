@@ -11,6 +11,7 @@ mod kept;
 mod media;
 mod names;
 mod refused;
+mod rescued;
 mod room;
 
 use std::fmt;

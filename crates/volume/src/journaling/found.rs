@@ -1,16 +1,17 @@
 //! A journal that is found when its volume is opened: whether its records build on this checkpoint, and the nodes in
 //! them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use f2fs_device::BlockDevice;
 use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid, RawBlock};
-use f2fs_journal::{Journal, LaneEnd, MediumError, Recovered, SharedMedium, Uuid};
+use f2fs_journal::{Journal, Recovered, SharedMedium, Uuid};
 use f2fs_sync::PlainArc;
 
 use super::Journaling;
+use super::rescue::{JournalRescue, area_of, most_wanted};
 use crate::journal::record::{self, PackedNode};
 use crate::journal::shown::ShownDevice;
 use crate::journal::{DENTRY, FSYNC, SyncJournal};
@@ -23,6 +24,19 @@ pub struct JournaledNodes {
     records: u64,
     data: BTreeMap<BlockAddr, Box<RawBlock>>,
     names: Vec<BoundName>,
+    /// Inodes that some record has a name of, also one that is gone by now.
+    named: BTreeSet<Nid>,
+    given_up: GivenUp,
+}
+
+/// Records that are not brought back, since one that they may follow is damaged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GivenUp {
+    /// How many.
+    pub records: u64,
+    /// The inodes in them, as far as they can be read.
+    pub inos: BTreeSet<Nid>,
 }
 
 /// A name in the records, as it was last synced.
@@ -57,10 +71,13 @@ struct File {
 impl JournaledNodes {
     /// The records that build on the checkpoint `current`. Records of the one before it may stand in front of them, if
     /// their space was not taken back yet, or the header that says so was lost.
-    fn read(
+    ///
+    /// Those with a stamp beyond `most` are given up.
+    pub(super) fn read(
         recovered: &Recovered<SharedMedium>,
         current: u64,
         area: JournalArea,
+        most: u64,
     ) -> Result<JournaledNodes, JournalTrouble> {
         let mut older = None;
         let mut files: BTreeMap<Nid, File> = BTreeMap::new();
@@ -68,8 +85,13 @@ impl JournaledNodes {
         // A block is written once between two checkpoints: all records have the same data of it.
         let mut data = BTreeMap::new();
         let mut names = BTreeMap::new();
+        let (mut named, mut given_up) = (BTreeSet::new(), GivenUp::default());
         recovered.for_each(|found| {
             let wrong = JournalTrouble::Record { lane: found.lane, position: found.position };
+            if found.stamp > most {
+                given_up.add(record::read(found.payload));
+                return Ok(());
+            }
             let Some(content) = record::read(found.payload) else { return Err(wrong) };
             if content.version != current {
                 if records != 0 {
@@ -81,6 +103,7 @@ impl JournaledNodes {
             records += 1;
             data.extend(content.blocks().map(|(addr, block)| (addr, Box::new(*block))));
             for entry in content.names {
+                named.extend(entry.bound);
                 names.insert((entry.directory, entry.name), entry.bound);
             }
             for node in content.nodes {
@@ -92,12 +115,19 @@ impl JournaledNodes {
                     _ => return Err(wrong),
                 };
                 if node.nid == node.ino && node.flag & DENTRY != 0 {
+                    named.insert(node.ino);
                     names.insert(name_of(&node), Some(node.ino));
                 }
                 file.nodes.insert(node.nid, (found.stamp, node));
             }
             Ok(())
         })?;
+        if most != u64::MAX {
+            recovered.for_each_behind(|found| {
+                given_up.add(record::read(found.payload));
+                Ok::<(), JournalTrouble>(())
+            })?;
+        }
         if let Some(wrong) = older.filter(|_| records == 0 && area.next != current) {
             return Err(wrong);
         }
@@ -109,7 +139,20 @@ impl JournaledNodes {
         };
         let nodes = files.into_iter().flat_map(in_order).collect();
         let name = |((directory, name), ino)| BoundName { directory, name, ino };
-        Ok(JournaledNodes { nodes, records, data, names: names.into_iter().map(name).collect() })
+        let names = names.into_iter().map(name).collect();
+        Ok(JournaledNodes { nodes, records, data, names, named, given_up })
+    }
+
+    /// Whether some record has a name of this inode: then the checkpoint need not have it.
+    #[must_use]
+    pub fn is_named(&self, ino: Nid) -> bool {
+        self.named.contains(&ino)
+    }
+
+    /// What is not brought back, since a record is damaged that it may follow.
+    #[must_use]
+    pub fn given_up(&self) -> &GivenUp {
+        &self.given_up
     }
 
     /// How many records there are.
@@ -152,6 +195,15 @@ impl JournaledNodes {
     }
 }
 
+impl GivenUp {
+    fn add(&mut self, content: Option<record::Content<'_>>) {
+        self.records += 1;
+        let Some(content) = content else { return };
+        self.inos.extend(content.nodes.iter().map(|node| node.ino));
+        self.inos.extend(content.names.iter().filter_map(|name| name.bound));
+    }
+}
+
 /// A journal that was found, and belongs to a volume at its last checkpoint. Nothing was written to either.
 #[derive(Debug)]
 pub struct FoundJournal {
@@ -159,6 +211,7 @@ pub struct FoundJournal {
     mode: JournalMode,
     nodes: JournaledNodes,
     area: JournalArea,
+    upon: Option<u64>,
 }
 
 impl FoundJournal {
@@ -167,10 +220,23 @@ impl FoundJournal {
     /// # Errors
     /// [`JournalTrouble`].
     pub fn open(volume: &Volume, medium: SharedMedium, mode: JournalMode) -> Result<FoundJournal, VolumeError> {
+        FoundJournal::rescue(volume, medium, mode, JournalRescue::default())
+    }
+
+    /// The same of a journal, or a volume, that was damaged.
+    ///
+    /// # Errors
+    /// [`JournalTrouble`].
+    pub fn rescue(
+        volume: &Volume,
+        medium: SharedMedium,
+        mode: JournalMode,
+        rescue: JournalRescue,
+    ) -> Result<FoundJournal, VolumeError> {
         if mode == JournalMode::Journal && volume.features().contains(Features::BLKZONED) {
             return Err(JournalTrouble::Zoned.into());
         }
-        let found = Self::find(volume, medium, mode)?;
+        let found = Self::find(volume, medium, mode, rescue)?;
         for addr in found.nodes.data.keys() {
             if !volume.geometry().in_main(*addr) || volume.segments.is_valid(*addr)? {
                 return Err(JournalTrouble::Block { addr: *addr }.into());
@@ -179,22 +245,27 @@ impl FoundJournal {
         Ok(found)
     }
 
-    fn find(volume: &Volume, medium: SharedMedium, mode: JournalMode) -> Result<FoundJournal, JournalTrouble> {
+    fn find(
+        volume: &Volume,
+        medium: SharedMedium,
+        mode: JournalMode,
+        rescue: JournalRescue,
+    ) -> Result<FoundJournal, JournalTrouble> {
         let recovered = Journal::open(medium, Some(Uuid(volume.superblock().uuid)))?;
-        let area = JournalArea::read(recovered.area()).ok_or(JournalTrouble::Area { bytes: recovered.area().len() })?;
-        let (current, records) = (volume.footer_version(), recovered.records());
+        let area = area_of(&recovered)?;
+        let (current, records) = (rescue.upon.unwrap_or_else(|| volume.footer_version()), recovered.records());
         let nodes = if [area.base, area.next].contains(&current) {
             // If the checkpoint that was being written is durable, it holds the older records.
-            check_whole(&recovered)?;
-            JournaledNodes::read(&recovered, current, area)?
+            let most = most_wanted(&recovered, rescue)?;
+            JournaledNodes::read(&recovered, current, area, most)?
         } else if records == 0 {
             // Records of any checkpoint may be lost.
-            check_whole(&recovered)?;
+            most_wanted(&recovered, rescue)?;
             JournaledNodes::default()
         } else {
             return Err(JournalTrouble::OtherCheckpoint { records, base: area.base, found: current });
         };
-        Ok(FoundJournal { recovered, mode, nodes, area })
+        Ok(FoundJournal { recovered, mode, nodes, area, upon: rescue.upon })
     }
 
     /// For a volume that says that files were synced into this journal: the journal must know its checkpoint, also if
@@ -203,7 +274,8 @@ impl FoundJournal {
     /// # Errors
     /// [`JournalTrouble::OtherCheckpoint`].
     pub fn check_needed(&self, volume: &Volume) -> Result<(), VolumeError> {
-        let (JournalArea { base, next }, found) = (self.area, volume.footer_version());
+        let JournalArea { base, next } = self.area;
+        let found = self.upon.unwrap_or_else(|| volume.footer_version());
         if [base, next].contains(&found) {
             return Ok(());
         }
@@ -228,19 +300,6 @@ impl FoundJournal {
     #[must_use]
     pub fn id(&self) -> [u8; 16] {
         self.recovered.id()
-    }
-}
-
-/// Records that were acknowledged and are not there are an error.
-fn check_whole(recovered: &Recovered<SharedMedium>) -> Result<(), JournalTrouble> {
-    let Some((lane, report)) = recovered.lanes().iter().enumerate().find(|(_, report)| !report.is_whole()) else {
-        return Ok(());
-    };
-    match &report.how {
-        LaneEnd::Unreadable(MediumError::Device(error)) => {
-            Err(f2fs_journal::Error::Medium(MediumError::Device(error.clone())).into())
-        }
-        _ => Err(JournalTrouble::Damaged { lane, offset: report.end_offset, records: recovered.records() }),
     }
 }
 

@@ -130,7 +130,7 @@ pub(super) fn recover(fs: &FileSystem, names: &[(&str, &str, Option<&str>)]) -> 
             bound
         })
         .collect();
-    RollForward(&fs.core).recover_names(&names, &BTreeSet::new(), |_| Ok(None))
+    RollForward(&fs.core).recover_names(&names, &BTreeSet::new(), |_| Ok(None), &mut Passed::new(false, false))
 }
 
 /// A volume with `/dir/file`, `/empty` and `/file`.
