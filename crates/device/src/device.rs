@@ -66,14 +66,20 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Lost`](DeviceErrorKind::Lost), with the place of the first request, of a back end that breaks the promise of
-    /// [`Ticket`] and does not answer each. How those went that it answers is in their completions.
+    /// [`Ticket`] and does not answer each. How those went that it answers is in their completions; one that gives back
+    /// other buffers is [`OtherBuffers`](DeviceErrorKind::OtherBuffers).
     fn execute_all(&self, requests: Vec<Request>) -> Result<Vec<Completion>, DeviceError> {
         let Some(lost) = requests.first().map(|first| first.error(DeviceErrorKind::Lost)) else {
             return Ok(Vec::new());
         };
-        let mut all: Vec<Option<Completion>> = requests.iter().map(|_| None).collect();
-        let ticket = self.submit(requests);
-        if !ticket.wait_each(all.len(), |index, completion| all[index] = Some(completion)) {
+        // How many blocks each has, until it is answered.
+        let mut all: Vec<Result<Completion, u64>> = requests.iter().map(|request| Err(request.blocks())).collect();
+        let answered = self.submit(requests).wait_each(all.len(), |index, completion| {
+            if let Err(blocks) = all[index] {
+                all[index] = Ok(completion.checked(blocks));
+            }
+        });
+        if !answered {
             return Err(lost);
         }
         Ok(all.into_iter().flatten().collect())

@@ -66,7 +66,7 @@ impl Ticket {
     /// out are left out).
     #[must_use]
     pub fn wait(mut self) -> Vec<Completion> {
-        let mut all = Vec::with_capacity(self.remaining());
+        let mut all = Vec::new();
         while let Some(one) = self.wait_any() {
             all.push(one);
         }

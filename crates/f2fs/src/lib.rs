@@ -29,7 +29,10 @@
 //!   rings are not mapped in the child, which would end with SIGSEGV, and its copy of the volume's state would damage
 //!   the volume. It calls `exec` or `_exit`; [`Command`](std::process::Command) does that.
 //! - A device of one's own must not call into the file system that lies on it
-//!   ([`f2fs_device`](device#a-device-of-ones-own)).
+//!   ([`f2fs_device`](device#a-device-of-ones-own)). Nor may a clock ([`Options::clock`]), or a subscriber of the
+//!   feature `tracing`: they are asked and told while locks are held, and a call would wait for them. A subscriber that
+//!   writes its lines into the file system hands them to a thread and does not wait for that.
+//! - A thread that opens a file system needs 256 KiB of stack; those of `std` have 2 MiB.
 //!
 //! # Features
 //!

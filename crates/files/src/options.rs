@@ -228,7 +228,7 @@ impl Options {
         self
     }
 
-    /// The clock for the times of files.
+    /// The clock for the times of files. It is asked with locks held, so it must not call into the file system.
     ///
     /// ```
     /// # use f2fs_files::{Options, Time};

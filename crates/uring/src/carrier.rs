@@ -17,6 +17,9 @@ use crate::{flight::Flight, progress::Landing};
 /// A ring of a carrier.
 pub(crate) type Ring<C> = IoUring<<C as Carrier>::Entry, <C as Carrier>::Answer>;
 
+/// A thread's place for the ring of its last queue.
+pub(crate) type SparePlace<C> = LocalKey<Cell<Option<Spare<<C as Carrier>::Entry, <C as Carrier>::Answer>>>>;
+
 /// Carries requests over rings, and one after the other by system calls.
 pub(crate) trait Carrier: fmt::Debug + Send + Sync + Sized + 'static {
     /// The entries of the submission queue.
@@ -50,5 +53,5 @@ pub(crate) trait Carrier: fmt::Debug + Send + Sync + Sized + 'static {
     fn land(&self, flight: &mut Flight, result: i32) -> Landing;
 
     /// Where a thread keeps the ring of its last queue.
-    fn spare() -> &'static LocalKey<Cell<Option<Spare<Self::Entry, Self::Answer>>>>;
+    fn spare() -> &'static SparePlace<Self>;
 }

@@ -2,12 +2,11 @@
 
 use std::cell::Cell;
 use std::os::fd::{AsRawFd, RawFd};
-use std::thread::LocalKey;
 
 use f2fs_device::{BLOCK_SIZE, DeviceError, DeviceErrorKind, Op, Request};
 use io_uring::{cqueue, opcode, squeue, types};
 
-use crate::carrier::Carrier;
+use crate::carrier::{Carrier, SparePlace};
 use crate::flight::{Flight, Memory};
 use crate::thread_ring::Spare;
 use crate::{discard, progress::Landing, target::Target};
@@ -93,7 +92,7 @@ impl Carrier for Target {
         flight.land(usize::try_from(result).map_err(|_| -result))
     }
 
-    fn spare() -> &'static LocalKey<Cell<Option<Spare<squeue::Entry, cqueue::Entry>>>> {
+    fn spare() -> &'static SparePlace<Self> {
         &SPARE
     }
 }

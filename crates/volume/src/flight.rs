@@ -32,6 +32,7 @@
 //! device is waited for. Pages are locked one at a time.
 
 mod allocate;
+mod batch;
 mod begin;
 pub(crate) mod joined;
 mod moved;
@@ -41,7 +42,7 @@ mod source;
 use core::ops::Range;
 use std::thread::panicking;
 
-use f2fs_device::{BlockDevice, Completion, DeviceError, DeviceErrorKind, Operation, Request, Ticket};
+use f2fs_device::{BlockDevice, Completion, DeviceError, Request};
 use f2fs_format::inode::Inode;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid};
@@ -50,6 +51,7 @@ use f2fs_sync::{PlainArc, protocol_step};
 use rustc_hash::FxHashSet;
 
 use crate::{Node, Op, Volume, VolumeError};
+use batch::Batch;
 
 pub use begin::{Next, Target};
 pub(crate) use moved::Destination;
@@ -76,8 +78,7 @@ pub struct Flight {
     new_blocks: u64,
     /// Where the last piece ends in the file.
     end: u64,
-    /// Batches, each with the number of its requests.
-    tickets: Vec<(Ticket, usize)>,
+    batches: Vec<Batch>,
     /// The only request, if it need not go off at once.
     deferred: Option<Request>,
     /// Whether requests that are done are kept for the journal, and those that are.
@@ -104,7 +105,7 @@ impl Flight {
             runs: Vec::new(),
             new_blocks: 0,
             end: 0,
-            tickets: Vec::new(),
+            batches: Vec::new(),
             deferred: None,
             keep: Keep::No,
             kept: Vec::new(),
@@ -248,12 +249,7 @@ impl Flight {
     /// Waits for the device: what follows is the end.
     fn wait(&mut self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
         self.is_open = false;
-        let Flight { deferred, tickets, runs, keep, kept, .. } = self;
-        let lost = || {
-            let first = runs.first().map_or(0, |run| run.addr.0.into());
-            let blocks = runs.iter().map(|run| u64::from(run.len)).sum();
-            DeviceError::new(Operation::Write, first, blocks, DeviceErrorKind::Lost)
-        };
+        let Flight { deferred, batches, keep, kept, .. } = self;
         let mut done = |completion: Completion| {
             if *keep == Keep::Data {
                 kept.push(PlainArc::new(completion.request));
@@ -261,14 +257,10 @@ impl Flight {
             completion.result
         };
         let mut result = deferred.take().map_or(Ok(()), |request| done(device.execute(request)));
-        for (ticket, requests) in tickets.drain(..) {
-            let mut keep_first = |new: Result<(), DeviceError>| {
-                if result.is_ok() {
-                    result = new;
-                }
-            };
-            if !ticket.wait_each(requests, |_, completion| keep_first(done(completion))) {
-                keep_first(Err(lost()));
+        for batch in batches.drain(..) {
+            let new = batch.wait(&mut done);
+            if result.is_ok() {
+                result = new;
             }
         }
         result

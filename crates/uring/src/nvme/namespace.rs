@@ -6,7 +6,6 @@ use std::cell::Cell;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
-use std::thread::LocalKey;
 
 use f2fs_device::{BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, Op, Operation, Request};
 use io_uring::{cqueue, opcode, squeue, types};
@@ -17,7 +16,7 @@ use super::command::{self, Answer, Command};
 use super::durability::Durability;
 use super::identify::{Facts, Unfit, facts};
 use super::place::Sibling;
-use crate::carrier::Carrier;
+use crate::carrier::{Carrier, SparePlace};
 use crate::flight::{Flight, Memory};
 use crate::lock::until_free;
 use crate::progress::Landing;
@@ -270,7 +269,7 @@ impl Carrier for Namespace {
         landed(flight, Answer::new(result))
     }
 
-    fn spare() -> &'static LocalKey<Cell<Option<Spare<squeue::Entry128, cqueue::Entry32>>>> {
+    fn spare() -> &'static SparePlace<Self> {
         &SPARE
     }
 }

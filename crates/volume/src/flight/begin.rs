@@ -1,11 +1,12 @@
 //! How a flight of a file's data begins: slots, new addresses, requests.
 
-use f2fs_device::{AlignedBuf, BlockDevice, Request};
+use f2fs_device::{AlignedBuf, Request};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCK_BYTES, BlockAddr, LogType};
 use f2fs_segment::Run;
 use f2fs_sync::PlainArc;
 
+use super::batch::Batch;
 use super::requests::requests_for;
 use super::source::{Edge, Piece, Source};
 use super::{Flight, Keep, Place};
@@ -168,7 +169,7 @@ impl Flight {
                 if waits {
                     self.deferred = Some(request);
                 } else {
-                    self.tickets.push((volume.device.submit(vec![request]), 1));
+                    self.batches.push(Batch::send(&*volume.device, vec![request]));
                 }
             }
         }
@@ -187,8 +188,7 @@ impl Flight {
         let requests: Vec<Request> =
             requests.into_iter().filter_map(|request| self.defer(op.volume, request)).collect();
         if !requests.is_empty() {
-            let count = requests.len();
-            self.tickets.push((op.volume.device.submit(requests), count));
+            self.batches.push(Batch::send(&*op.volume.device, requests));
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! Flights of the cleaner: copies of blocks whose slots may change meanwhile.
 
-use f2fs_device::{AlignedBuf, BlockDevice};
+use f2fs_device::AlignedBuf;
 use f2fs_format::summary::Summary;
 use f2fs_format::{BlockAddr, SegmentNo};
 use f2fs_segment::{Change, Displaced, switch_slots};
 use f2fs_sync::protocol_value;
 
+use super::batch::Batch;
 use super::requests::split_by_runs;
 use super::{Flight, Place};
 use crate::write_stat::Count;
@@ -44,8 +45,7 @@ impl Flight {
         flight.take_for_move(volume, segment, destination, summaries)?;
         let requests = split_by_runs(&volume.recycler, &flight.runs, data);
         volume.written.add(Count::MoveRequests, requests.len() as u64);
-        let count = requests.len();
-        flight.tickets.push((volume.device.submit(requests), count));
+        flight.batches.push(Batch::send(&*volume.device, requests));
         Ok(flight)
     }
 

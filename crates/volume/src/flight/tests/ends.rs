@@ -1,3 +1,5 @@
+use f2fs_device::DeviceErrorKind;
+
 use super::*;
 
 const WAYS: [Next; 3] = [Next::Other, Next::Land, Next::Sync];
