@@ -4,23 +4,21 @@ use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 
-use f2fs_sync::PlainArc;
-
 use crate::chunk::{Chunk, FRAME, Piece};
-use crate::lists::{Home, Spare};
+use crate::lists::{Lists, Spare};
 
 /// 4096 bytes, aligned to as many. When it is dropped, its memory is there for other frames.
 pub struct Frame {
     piece: ManuallyDrop<Piece>,
     /// Where the memory goes; `None`: to the allocator.
-    home: Option<PlainArc<Home>>,
+    lists: Option<&'static Lists>,
 }
 
 impl Frame {
     /// One from a list, and whether nobody had its memory before: then it has zeros.
-    pub(crate) fn of(home: &PlainArc<Home>) -> (Frame, bool) {
-        let Spare { piece, is_new } = home.take();
-        (Frame { piece: ManuallyDrop::new(piece), home: Some(home.clone()) }, is_new)
+    pub(crate) fn of(lists: &'static Lists) -> (Frame, bool) {
+        let Spare { piece, is_new } = lists.take();
+        (Frame { piece: ManuallyDrop::new(piece), lists: Some(lists) }, is_new)
     }
 
     /// A frame of its own, of zeros; its memory goes to the allocator.
@@ -30,7 +28,7 @@ impl Frame {
     /// ```
     #[must_use]
     pub fn alone() -> Frame {
-        Frame { piece: ManuallyDrop::new(Chunk::pieces(1).swap_remove(0)), home: None }
+        Frame { piece: ManuallyDrop::new(Chunk::pieces(1).swap_remove(0)), lists: None }
     }
 }
 
@@ -38,8 +36,8 @@ impl Drop for Frame {
     fn drop(&mut self) {
         // SAFETY: nobody uses the frame any more, and this is called once.
         let piece = unsafe { ManuallyDrop::take(&mut self.piece) };
-        if let Some(home) = &self.home {
-            home.give(piece);
+        if let Some(lists) = self.lists {
+            lists.give(piece);
         }
     }
 }

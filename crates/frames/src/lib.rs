@@ -5,8 +5,8 @@
 //! 512 frames.
 //!
 //! ```text
-//!   take ◄── list of this processor ◄── 32 at a time ── list of all ◄── up to 512 at a time ── chunk of up to 2 MiB
-//!   drop ──► list that it came from ──► 32 at a time ─► list of all
+//!   take ◄── list of this processor ◄── 64 at a time ── list of all ◄── up to 512 at a time ── chunk of up to 2 MiB
+//!   drop ──► list of this processor ──► 64 at a time ─► list of all
 //! ```
 //!
 //! ```
@@ -33,25 +33,31 @@ mod lists;
 
 use core::fmt;
 
-use f2fs_sync::{PerCore, PlainArc, processors};
-
 pub use chunk::FRAME;
 pub use frame::Frame;
 pub use freed::give_back_freed;
 pub use huge::prefer_huge_pages;
 
-use lists::{Home, Shared};
+use lists::Lists;
 
 /// The frames of one cache.
 pub struct Frames {
-    homes: PerCore<PlainArc<Home>>,
-    shared: PlainArc<Shared>,
+    /// Models have no use for the order of frames, and have none.
+    lists: Option<&'static Lists>,
 }
 
 impl fmt::Debug for Frames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { chunk, batch, .. } = &*self.shared;
-        f.debug_struct("Frames").field("chunk", chunk).field("batch", batch).finish_non_exhaustive()
+        let sizes = self.lists.map(|lists| (lists.chunk(), lists.batch()));
+        f.debug_struct("Frames").field("chunk_and_batch", &sizes).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        if let Some(lists) = self.lists {
+            lists.retire();
+        }
     }
 }
 
@@ -61,8 +67,7 @@ impl Frames {
     /// frame at the same moment. The first chunks have 8 frames, and each further one as many as there are, up to 512.
     #[must_use]
     pub fn new(pages: u64) -> Frames {
-        let shared = PlainArc::new(Shared::new(pages, processors().next_power_of_two()));
-        Frames { homes: PerCore::new(|_| PlainArc::new(Home::new(shared.clone()))), shared }
+        Frames { lists: (!cfg!(any(loom, shuttle))).then(|| Lists::for_frames(pages)) }
     }
 
     /// A frame, with whatever is in it.
@@ -73,8 +78,7 @@ impl Frames {
 
     /// A frame, and whether it is known to have zeros.
     fn take_any(&self) -> (Frame, bool) {
-        // Models have no use for the order of frames.
-        if cfg!(any(loom, shuttle)) { (Frame::alone(), true) } else { Frame::of(self.homes.slot()) }
+        self.lists.map_or_else(|| (Frame::alone(), true), Frame::of)
     }
 
     /// A frame of zeros.
@@ -96,8 +100,8 @@ impl Frames {
     /// Gives the memory of frames that nobody uses back to the system. Worth its time behind a large number of frames that
     /// were dropped: some milliseconds for 100 MiB.
     pub fn rest(&self) {
-        if !cfg!(any(loom, shuttle)) {
-            self.shared.rest(self.homes.iter().flat_map(|home| home.empty()).collect());
+        if let Some(lists) = self.lists {
+            lists.rest();
         }
     }
 }
@@ -166,7 +170,7 @@ mod tests {
         let keep = |number: usize| number.is_multiple_of(3) && !(700..1900).contains(&number);
         let mut number = 0..;
         taken.retain(|_| number.next().is_some_and(keep));
-        let chunks = || frames.shared.made();
+        let chunks = || frames.lists.map_or(0, Lists::made);
         let before = chunks();
         frames.rest();
         let kept = (0..2000).filter(|number| keep(*number));
@@ -222,7 +226,7 @@ mod tests {
     fn a_small_cache_takes_little() {
         for pages in [0, 1, 3, 16] {
             let frames = Frames::new(pages);
-            assert!(frames.shared.chunk <= 4 && frames.shared.batch <= 2, "{frames:?}");
+            assert!(frames.lists.is_some_and(|lists| lists.chunk() <= 4 && lists.batch() <= 2), "{frames:?}");
             drop(frames.take());
         }
     }

@@ -4,10 +4,12 @@
 //!
 //! A list for each processor, and one that all share, a lock each. The shared one is taken under one of a processor, and
 //! nothing under it. Memory is asked for and given back with none held.
+//!
+//! The lists of a cache stay in the program for ever, so that a frame reaches them without a count of references, which
+//! all processors would write. Those of a cache that is gone are empty, and the next cache gets them.
 
-use core::mem;
-
-use f2fs_sync::{CachePadded, Mutex, PlainArc};
+use f2fs_sync::atomic::{AtomicUsize, Ordering};
+use f2fs_sync::{CachePadded, Mutex, PerCore, processors};
 
 use crate::chunk::{Chunk, FRAME, Piece, rest};
 use crate::huge::HUGE;
@@ -17,7 +19,7 @@ const CHUNK: usize = HUGE / FRAME;
 /// Frames of the first chunk at most: who uses a few frames takes little memory.
 const FIRST: usize = 8;
 /// Frames that go from list to list at a time, at most.
-const BATCH: u64 = 32;
+const BATCH: u64 = 64;
 
 /// A piece that nobody uses.
 pub(crate) struct Spare {
@@ -26,16 +28,18 @@ pub(crate) struct Spare {
     pub(crate) is_new: bool,
 }
 
-/// The list of all.
-pub(crate) struct Shared {
-    idle: Mutex<Idle>,
+/// The lists of a cache.
+#[derive(Default)]
+pub(crate) struct Lists {
+    here: PerCore<Mutex<Vec<Spare>>>,
+    shared: CachePadded<Mutex<Shared>>,
     /// Frames of a chunk at most.
-    pub(crate) chunk: usize,
-    pub(crate) batch: usize,
+    chunk: AtomicUsize,
+    batch: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Idle {
+struct Shared {
     free: Vec<Spare>,
     /// Their memory the system has.
     resting: Vec<Spare>,
@@ -43,95 +47,126 @@ struct Idle {
     made: usize,
 }
 
-impl Shared {
-    /// For so many frames in use at most, and so many lists.
-    pub(crate) fn new(frames: u64, lists: usize) -> Shared {
-        Shared {
-            idle: Mutex::default(),
-            chunk: (frames / 4).clamp(1, CHUNK as u64) as usize,
-            batch: (frames / (8 * lists as u64)).clamp(1, BATCH) as usize,
-        }
+impl Lists {
+    /// Empty ones, for so many frames in use at most.
+    pub(crate) fn for_frames(frames: u64) -> &'static Lists {
+        let lists = gone::take().unwrap_or_else(|| Box::leak(Box::default()));
+        let processors = (processors() as u64).next_power_of_two();
+        // Of the cache before, frames may still be in use.
+        lists.shared.lock().made = 0;
+        lists.chunk.store((frames / 4).clamp(1, CHUNK as u64) as usize, Ordering::Relaxed);
+        lists.batch.store((frames / (8 * processors)).clamp(1, BATCH) as usize, Ordering::Relaxed);
+        lists
     }
 
-    /// Some pieces, if there are any; else how many are to be made.
-    fn some(&self, into: &mut Vec<Spare>) -> usize {
-        let mut idle = self.idle.lock();
-        let Idle { free, resting, made } = &mut *idle;
-        let from = if free.is_empty() { resting } else { free };
-        if from.is_empty() {
-            let size = (*made).clamp(FIRST.min(self.chunk), self.chunk);
-            *made += size;
-            return size;
-        }
-        into.extend(from.drain(from.len().saturating_sub(self.batch)..));
-        0
+    /// Their cache is gone: nobody takes from them before the next one.
+    pub(crate) fn retire(&'static self) {
+        self.rest_of(|_| Vec::new());
+        gone::put(self);
+    }
+
+    /// Frames of a chunk at most.
+    pub(crate) fn chunk(&self) -> usize {
+        self.chunk.load(Ordering::Relaxed)
+    }
+
+    /// Frames that go from list to list.
+    pub(crate) fn batch(&self) -> usize {
+        self.batch.load(Ordering::Relaxed)
     }
 
     /// Frames of all chunks that are there.
     #[cfg(test)]
     pub(crate) fn made(&self) -> usize {
-        self.idle.lock().made
-    }
-
-    /// Gives the memory of its pieces, and of `others`, back to the system.
-    pub(crate) fn rest(&self, others: Vec<Spare>) {
-        let mut spares = others;
-        {
-            let mut idle = self.idle.lock();
-            spares.append(&mut idle.free);
-            spares.append(&mut idle.resting);
-        }
-        let before = spares.len();
-        let left = rest(spares.into_iter().map(|spare| spare.piece).collect());
-        let mut idle = self.idle.lock();
-        idle.made -= before - left.len();
-        idle.resting.extend(left.into_iter().map(|piece| Spare { piece, is_new: false }));
-    }
-}
-
-/// The list of a processor.
-pub(crate) struct Home {
-    free: CachePadded<Mutex<Vec<Spare>>>,
-    shared: PlainArc<Shared>,
-}
-
-impl Home {
-    pub(crate) fn new(shared: PlainArc<Shared>) -> Home {
-        Home { free: CachePadded::default(), shared }
+        self.shared.lock().made
     }
 
     /// A piece that nobody uses.
     pub(crate) fn take(&self) -> Spare {
         let size = {
-            let mut free = self.free.lock();
-            if let Some(spare) = free.pop() {
+            let mut here = self.here.slot().lock();
+            if let Some(spare) = here.pop() {
                 return spare;
             }
-            let size = self.shared.some(&mut free);
-            if let Some(spare) = free.pop() {
+            let mut shared = self.shared.lock();
+            let Shared { free, resting, made } = &mut *shared;
+            let from = if free.is_empty() { resting } else { free };
+            here.extend(from.drain(from.len().saturating_sub(self.batch())..));
+            if let Some(spare) = here.pop() {
                 return spare;
             }
+            let size = (*made).clamp(FIRST.min(self.chunk()), self.chunk());
+            *made += size;
             size
         };
         // Several threads may be here: each chunk is used in the end.
         let mut spares = Chunk::pieces(size).into_iter().map(|piece| Spare { piece, is_new: true });
         let Some(first) = spares.next() else { unreachable!("a chunk has a piece") };
-        self.shared.idle.lock().free.extend(spares);
+        self.shared.lock().free.extend(spares);
         first
     }
 
     /// Takes a piece back.
     pub(crate) fn give(&self, piece: Piece) {
-        let mut free = self.free.lock();
-        free.push(Spare { piece, is_new: false });
-        if free.len() > 2 * self.shared.batch {
-            let left = free.len() - self.shared.batch;
-            self.shared.idle.lock().free.extend(free.drain(left..));
+        let mut here = self.here.slot().lock();
+        here.push(Spare { piece, is_new: false });
+        if here.len() > 2 * self.batch() {
+            let left = here.len() - self.batch();
+            self.shared.lock().free.extend(here.drain(left..));
         }
     }
 
-    /// Takes what is in its list.
-    pub(crate) fn empty(&self) -> Vec<Spare> {
-        mem::take(&mut *self.free.lock())
+    /// Gives the memory of all pieces back to the system.
+    pub(crate) fn rest(&self) {
+        self.rest_of(rest);
     }
+
+    /// Puts what `keep` leaves of all pieces among those that rest.
+    fn rest_of(&self, keep: impl FnOnce(Vec<Piece>) -> Vec<Piece>) {
+        let mut spares = Vec::new();
+        self.here.iter().for_each(|here| spares.append(&mut here.lock()));
+        {
+            let mut shared = self.shared.lock();
+            spares.append(&mut shared.free);
+            spares.append(&mut shared.resting);
+        }
+        let before = spares.len();
+        let left = keep(spares.into_iter().map(|spare| spare.piece).collect());
+        let mut shared = self.shared.lock();
+        shared.made = shared.made.saturating_sub(before - left.len());
+        shared.resting.extend(left.into_iter().map(|piece| Spare { piece, is_new: false }));
+    }
+}
+
+/// The lists of caches that are gone.
+#[cfg(not(any(loom, shuttle)))]
+mod gone {
+    use f2fs_sync::{Mutex, OnceLock};
+
+    use super::Lists;
+
+    fn all() -> &'static Mutex<Vec<&'static Lists>> {
+        static GONE: OnceLock<Mutex<Vec<&'static Lists>>> = OnceLock::new();
+        GONE.get_or_init(Mutex::default)
+    }
+
+    pub(super) fn take() -> Option<&'static Lists> {
+        all().lock().pop()
+    }
+
+    pub(super) fn put(lists: &'static Lists) {
+        all().lock().push(lists);
+    }
+}
+
+/// Models make none.
+#[cfg(any(loom, shuttle))]
+mod gone {
+    use super::Lists;
+
+    pub(super) fn take() -> Option<&'static Lists> {
+        None
+    }
+
+    pub(super) fn put(_lists: &'static Lists) {}
 }
