@@ -3,7 +3,6 @@
 //! The ring, its table of requests, the slots of threads and the queues are the same for all; a carrier fills in the
 //! entries and reads the answers.
 
-use std::cell::Cell;
 use std::fmt;
 use std::os::fd::RawFd;
 use std::thread::LocalKey;
@@ -11,7 +10,7 @@ use std::thread::LocalKey;
 use f2fs_device::{DeviceError, DeviceErrorKind, Op, Request};
 use io_uring::{IoUring, cqueue, squeue};
 
-use crate::thread_ring::Spare;
+use crate::thread_ring::Kept;
 use crate::{flight::Flight, progress::Landing};
 
 /// A ring of a carrier.
@@ -50,5 +49,5 @@ pub(crate) trait Carrier: fmt::Debug + Send + Sync + Sized + 'static {
     fn land(&self, flight: &mut Flight, result: i32) -> Landing;
 
     /// Where a thread keeps the ring of its last queue.
-    fn spare() -> &'static LocalKey<Cell<Option<Spare<Self::Entry, Self::Answer>>>>;
+    fn spare() -> &'static LocalKey<Kept<Self::Entry, Self::Answer>>;
 }

@@ -21,7 +21,7 @@ use crate::carrier::Carrier;
 use crate::flight::{Flight, Memory};
 use crate::lock::until_free;
 use crate::progress::Landing;
-use crate::thread_ring::Spare;
+use crate::thread_ring::Kept;
 use crate::{OpenError, OpenOptions};
 
 /// The first of the files that each ring has registered.
@@ -35,7 +35,7 @@ const TRIES: u32 = 5;
 
 thread_local! {
     /// The ring of the thread's last queue, idle and without a file.
-    static SPARE: Cell<Option<Spare<squeue::Entry128, cqueue::Entry32>>> = const { Cell::new(None) };
+    static SPARE: Kept<squeue::Entry128, cqueue::Entry32> = const { Cell::new(None) };
 }
 
 #[derive(Debug)]
@@ -270,7 +270,7 @@ impl Carrier for Namespace {
         landed(flight, Answer::new(result))
     }
 
-    fn spare() -> &'static LocalKey<Cell<Option<Spare<squeue::Entry128, cqueue::Entry32>>>> {
+    fn spare() -> &'static LocalKey<Kept<squeue::Entry128, cqueue::Entry32>> {
         &SPARE
     }
 }
