@@ -111,6 +111,13 @@ pub enum DeviceErrorKind {
     /// The back end never said how the request went: it may have happened or not.
     #[error("the device lost the request")]
     Lost,
+    /// The kernel had taken the request when it refused, with this error number, to let anybody ask how it went: it may
+    /// have happened or not, or may still happen.
+    #[error("nobody knows how the request went: the kernel lets nobody ask any more ({})", io::Error::from_raw_os_error(*errno))]
+    Unanswered {
+        /// The error number of the refusal.
+        errno: i32,
+    },
     /// The back end said that the request went well, and gave back other buffers than it was lent.
     #[error("the device gave back other buffers than it was lent")]
     OtherBuffers,
@@ -185,6 +192,7 @@ impl From<DeviceError> for io::Error {
             DeviceErrorKind::Nvme(_)
             | DeviceErrorKind::Poisoned { .. }
             | DeviceErrorKind::Lost
+            | DeviceErrorKind::Unanswered { .. }
             | DeviceErrorKind::OtherBuffers => io::ErrorKind::Other,
         };
         Self::new(kind, error)

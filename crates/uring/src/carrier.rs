@@ -3,7 +3,6 @@
 //! The ring, its table of requests, the slots of threads and the queues are the same for all; a carrier fills in the
 //! entries and reads the answers.
 
-use std::cell::Cell;
 use std::fmt;
 use std::os::fd::RawFd;
 use std::thread::LocalKey;
@@ -11,14 +10,11 @@ use std::thread::LocalKey;
 use f2fs_device::{DeviceError, DeviceErrorKind, Op, Request};
 use io_uring::{IoUring, cqueue, squeue};
 
-use crate::thread_ring::Spare;
+use crate::thread_ring::Kept;
 use crate::{flight::Flight, progress::Landing};
 
 /// A ring of a carrier.
 pub(crate) type Ring<C> = IoUring<<C as Carrier>::Entry, <C as Carrier>::Answer>;
-
-/// A thread's place for the ring of its last queue.
-pub(crate) type SparePlace<C> = LocalKey<Cell<Option<Spare<<C as Carrier>::Entry, <C as Carrier>::Answer>>>>;
 
 /// Carries requests over rings, and one after the other by system calls.
 pub(crate) trait Carrier: fmt::Debug + Send + Sync + Sized + 'static {
@@ -53,5 +49,5 @@ pub(crate) trait Carrier: fmt::Debug + Send + Sync + Sized + 'static {
     fn land(&self, flight: &mut Flight, result: i32) -> Landing;
 
     /// Where a thread keeps the ring of its last queue.
-    fn spare() -> &'static SparePlace<Self>;
+    fn spare() -> &'static LocalKey<Kept<Self::Entry, Self::Answer>>;
 }

@@ -79,7 +79,7 @@ impl UringDevice {
         self.traffic.carrier()
     }
 
-    /// Whether requests go through `io_uring` rather than `preadv` and `pwritev`.
+    /// Whether requests go through `io_uring` rather than `preadv` and `pwritev`, as far as the kernel lets them.
     #[must_use]
     pub fn uses_io_uring(&self) -> bool {
         self.traffic.has_rings()

@@ -2,13 +2,14 @@
 
 use std::cell::Cell;
 use std::os::fd::{AsRawFd, RawFd};
+use std::thread::LocalKey;
 
 use f2fs_device::{BLOCK_SIZE, DeviceError, DeviceErrorKind, Op, Request};
 use io_uring::{cqueue, opcode, squeue, types};
 
-use crate::carrier::{Carrier, SparePlace};
+use crate::carrier::Carrier;
 use crate::flight::{Flight, Memory};
-use crate::thread_ring::Spare;
+use crate::thread_ring::Kept;
 use crate::{discard, progress::Landing, target::Target};
 
 /// Bytes that one entry asks for at most: below the kernel's limit for one transfer (2 GiB less a page).
@@ -22,7 +23,7 @@ const RWF_DSYNC: i32 = 2;
 
 thread_local! {
     /// The ring of the thread's last queue, idle and without a file.
-    static SPARE: Cell<Option<Spare<squeue::Entry, cqueue::Entry>>> = const { Cell::new(None) };
+    static SPARE: Kept<squeue::Entry, cqueue::Entry> = const { Cell::new(None) };
 }
 
 impl Carrier for Target {
@@ -92,7 +93,7 @@ impl Carrier for Target {
         flight.land(usize::try_from(result).map_err(|_| -result))
     }
 
-    fn spare() -> &'static SparePlace<Self> {
+    fn spare() -> &'static LocalKey<Kept<squeue::Entry, cqueue::Entry>> {
         &SPARE
     }
 }

@@ -1,5 +1,7 @@
 //! A request on a ring. It owns the request's memory, and knows the part that is not transferred yet.
 
+use std::mem::{self, ManuallyDrop};
+
 use f2fs_device::{AlignedBuf, Block, Op, Request};
 
 use crate::{
@@ -81,6 +83,19 @@ impl Flight {
 
     pub(crate) fn into_request(self) -> Request {
         self.request
+    }
+
+    /// The request with other memory of the same size, and the same content if it is a write. The memory that the
+    /// kernel was told of is never used again: nobody knows when the kernel is done with it.
+    pub(crate) fn leave_memory(self) -> Request {
+        let Self { mut request, vectors, .. } = self;
+        let other = |buf: &AlignedBuf| match request.op {
+            Op::Read => AlignedBuf::new(buf.blocks()),
+            _ => buf.clone(),
+        };
+        let others = request.bufs.iter().map(other).collect();
+        let _left = ManuallyDrop::new((mem::replace(&mut request.bufs, others), vectors));
+        request
     }
 
     /// The request.

@@ -56,6 +56,22 @@
 //! [`ShortTransfer`](f2fs_device::DeviceErrorKind::ShortTransfer). Requests that the kernel gives back untried
 //! (`EINTR`, `EAGAIN`, and `ECANCELED` after the exit of the thread that submitted it) is submitted again.
 //!
+//! *Refused rings.* Whether rings can be entered is tried when a device is opened. Where the kernel refuses that later,
+//! because the process put on a filter of system calls (`seccomp`) after the open, or closed the ring's descriptor
+//! behind the back of this crate, that ring is never entered again:
+//!
+//! | A request that is then | goes on |
+//! |---|---|
+//! | new, or not yet taken by the kernel | by system calls |
+//! | taken by the kernel, of a batch | as before: its completion comes by itself, and is waited for 10 s |
+//! | taken by the kernel, of a queue | for 1 s, in which the device can finish it; nobody can ask whether it did |
+//! | a read without a completion until then | by system calls, to other memory |
+//! | a write or discard without one | as the error [`Unanswered`](f2fs_device::DeviceErrorKind::Unanswered), which poisons the device if the write was a durable one |
+//!
+//! The kernel may still use the memory of a request without a completion, so it is never used again, nor freed; the
+//! request comes back with other memory of the same size. Errors of entering that pass (`EINTR`, `EAGAIN`, `EBUSY`,
+//! `ENOMEM`) are no refusal. `info().description` goes on to say how the device was opened.
+//!
 //! *NVMe commands.* [`NvmeDevice`] has the same rings with larger entries, which carry commands of NVMe
 //! (`IORING_OP_URING_CMD`), and an ioctl for one command at a time. [`open()`] takes it for the character device of a
 //! namespace, such as `/dev/ng0n1`, and [`UringDevice`] for the rest.
@@ -135,7 +151,7 @@
 //!
 //! | Lock | Protects | Held during |
 //! |---|---|---|
-//! | a slot's handover | its table of requests, the user side of its ring | entering requests and taking completions; a kernel entry only to continue short transfers |
+//! | a slot's handover | its table of requests, the user side of its ring | entering requests and taking completions; a kernel entry only to continue short transfers; transfers only of requests that a refused ring left |
 //! | a queue's pool | the registered memory that is at home | taking or bringing back one buffer |
 //! | the flush gate | poison and the turn to flush | bookkeeping; taken inside a handover when a durable write failed |
 //!
@@ -145,12 +161,14 @@
 //! queues (`table.rs`), a raw kernel entry (`ring.rs`), ioctls (`discard.rs`, `zones.rs`, `nvme/command.rs`), commands
 //! on memory of a request (`nvme/namespace.rs`), registering buffers (`pool.rs`), and `Send` for the vectors of a
 //! request (`flight.rs`). Each says why it is sound; they rest on one rule: a request stays in its table from before
-//! its entry is pushed until its completion was seen.
+//! its entry is pushed until its completion was seen, or it was taken back from a queue that the kernel never looks at
+//! again, or its memory was given up for good.
 
 mod below;
 mod carrier;
 mod device;
 mod discard;
+mod door;
 mod entries;
 mod flight;
 mod lock;
@@ -159,6 +177,8 @@ mod options;
 mod pool;
 mod progress;
 mod queue;
+#[cfg(test)]
+mod rehearsal;
 mod ring;
 mod slot;
 mod sysfs;

@@ -97,7 +97,8 @@ impl NvmeDevice {
         Ok(PlainArc::new(Self { traffic: Traffic::new(namespace, ring, polling), claims: Claims::new() }))
     }
 
-    /// Whether batches and queues go through `io_uring` rather than by one ioctl after the other.
+    /// Whether batches and queues go through `io_uring` rather than by one ioctl after the other, as far as the kernel
+    /// lets them.
     #[must_use]
     pub fn uses_io_uring(&self) -> bool {
         self.traffic.has_rings()

@@ -24,8 +24,9 @@ pub enum Direct {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Engine {
-    /// `io_uring` where it is allowed, else system calls; `info().description` tells which and why. Persistent memory
-    /// gets system calls where a ring would only hand its requests to worker threads. The environment variable
+    /// `io_uring` where it is allowed, else system calls; `info().description` tells which and why. Where it is
+    /// forbidden after the device was opened, system calls go on from there, whichever engine was chosen. Persistent
+    /// memory gets system calls where a ring would only hand its requests to worker threads. The environment variable
     /// `F2FS_NO_IO_URING`, set to anything but `0` or nothing, chooses system calls.
     #[default]
     Auto,

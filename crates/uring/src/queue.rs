@@ -2,13 +2,18 @@
 //!
 //! No locks: the ring belongs to the queue, and the queue to the thread that made it.
 
-use std::{collections::VecDeque, fmt, marker::PhantomData};
+use std::{collections::VecDeque, fmt, marker::PhantomData, thread};
 
 use f2fs_device::{AlignedBuf, Completion, IoQueue, Request};
 use f2fs_sync::Arc;
 
 use crate::carrier::Carrier;
-use crate::{pool::Pool, ring, table::Table, thread_ring::ThreadRing};
+use crate::{
+    pool::Pool,
+    ring::{self, Refused},
+    table::Table,
+    thread_ring::ThreadRing,
+};
 
 /// Entries of the ring of a queue at most; a deeper queue holds the rest back.
 pub(crate) const MAX_ENTRIES: u32 = 4096;
@@ -53,7 +58,7 @@ impl<C: Carrier> RingQueue<C> {
     /// A queue with `ring`, which has the files of `carrier` registered and nothing in its queues; whether it is
     /// `watched` by a thread of the kernel.
     pub(crate) fn new(ring: ThreadRing<C>, carrier: Arc<C>, depth: usize, watched: bool) -> Self {
-        let table = Table::new(ring.params().cq_entries() as usize);
+        let table = Table::new(ring.params());
         Self {
             ring,
             table,
@@ -78,10 +83,23 @@ impl<C: Carrier> RingQueue<C> {
     fn reap(&mut self) {
         let before = self.finished.len();
         while self.finished.len() == before && !self.table.is_idle() {
-            self.table.fill(&self.ring, &*self.carrier);
-            self.untold = 0;
-            ring::submit_and_sleep(&self.ring);
+            if self.table.is_refused() {
+                thread::sleep(ring::PAUSE);
+            } else {
+                self.table.fill(&self.ring, &*self.carrier);
+                self.untold = 0;
+                let entered = ring::submit_and_sleep(&self.ring);
+                self.unless_refused(entered);
+            }
             self.drain();
+        }
+    }
+
+    /// Leaves the ring for good if the kernel has refused it.
+    fn unless_refused(&mut self, entered: Result<(), Refused>) {
+        if let Err(refused) = entered {
+            self.ring.close_afterwards();
+            self.table.refuse(&self.ring, &*self.carrier, refused, Some(&mut self.finished));
         }
     }
 
@@ -121,7 +139,7 @@ impl<C: Carrier> IoQueue for RingQueue<C> {
             self.finished.push_back(Completion { request, result: Err(error) });
             return;
         }
-        if request.blocks() == 0 || self.carrier.needs_call(request.op) {
+        if request.blocks() == 0 || self.carrier.needs_call(request.op) || self.table.is_refused() {
             let result = self.carrier.run(&mut request);
             self.finished.push_back(Completion { request, result });
             return;
@@ -134,6 +152,10 @@ impl<C: Carrier> IoQueue for RingQueue<C> {
             _ => None,
         };
         self.table.start(request, registered);
+        if self.table.is_refused() {
+            // By the `reap` above.
+            return self.drain();
+        }
         self.untold += 1;
         if self.untold >= self.share && self.share < self.depth {
             self.submit();
@@ -145,10 +167,15 @@ impl<C: Carrier> IoQueue for RingQueue<C> {
         let mut pushed = self.table.fill(&self.ring, &*self.carrier);
         if self.watched {
             // The thread takes them when it gets a processor, which may be the one that would look for that here.
-            return ring::wake(&self.ring);
+            if pushed > 0 {
+                let entered = ring::wake(&self.ring);
+                self.unless_refused(entered);
+            }
+            return;
         }
         while pushed > 0 {
-            ring::submit(&self.ring, pushed);
+            let entered = ring::submit(&self.ring, pushed);
+            self.unless_refused(entered);
             pushed = self.table.fill(&self.ring, &*self.carrier);
         }
     }
@@ -166,8 +193,9 @@ impl<C: Carrier> IoQueue for RingQueue<C> {
     fn try_completion(&mut self) -> Option<Completion> {
         self.submit();
         if self.finished.is_empty() && !self.table.is_idle() {
-            if !self.watched {
-                ring::run_completions(&self.ring);
+            if !self.watched && !self.table.is_refused() {
+                let entered = ring::run_completions(&self.ring);
+                self.unless_refused(entered);
             }
             self.drain();
         }
@@ -177,9 +205,13 @@ impl<C: Carrier> IoQueue for RingQueue<C> {
 
 impl<C: Carrier> Drop for RingQueue<C> {
     fn drop(&mut self) {
-        // The memory of a request is the kernel's until it is over.
+        // The memory of a request is the kernel's until it is over or given up.
         while !self.table.is_idle() {
             self.reap();
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests;

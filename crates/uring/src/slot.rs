@@ -4,12 +4,16 @@
 //! the kernel happens without it: the kernel has a lock of its own, and takes only published entries from the
 //! submission queue. While somebody reaps, only that thread touches the completion queue. The lock is taken after no
 //! other and with none held; the carrier's flush gate may be taken inside it (to poison).
+//!
+//! When the kernel refuses the ring, the [`Door`] is shut, and whoever has the lock next takes the entries back that
+//! the kernel has not taken. A thread that waits then sleeps and looks again, so that a waiter that reaps still hands that on.
 
-use std::{collections::VecDeque, fmt};
+use std::{collections::VecDeque, fmt, thread};
 
 use crate::carrier::{Carrier, Ring};
 use crate::{
-    ring,
+    door::Door,
+    ring::{self, Refused},
     table::{Id, Table},
 };
 use f2fs_device::{Completion, Handover, Pending, Request};
@@ -18,6 +22,8 @@ use f2fs_sync::Arc;
 /// A ring, the requests in it, and their carrier.
 pub(crate) struct Slot<C: Carrier> {
     ring: Ring<C>,
+    /// Of the ring.
+    door: Door,
     table: Handover<Table>,
     carrier: Arc<C>,
 }
@@ -31,8 +37,13 @@ impl<C: Carrier> fmt::Debug for Slot<C> {
 impl<C: Carrier> Slot<C> {
     /// A slot with `ring`, which has the files of `carrier` registered and nothing in its queues.
     pub(crate) fn new(ring: Ring<C>, carrier: Arc<C>) -> Self {
-        let table = Handover::new(Table::new(ring.params().cq_entries() as usize));
-        Self { ring, table, carrier }
+        let table = Handover::new(Table::new(ring.params()));
+        Self { ring, door: Door::default(), table, carrier }
+    }
+
+    /// Whether the kernel has refused the ring: then system calls are the way.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.door.refused().is_some()
     }
 
     /// Starts admitted requests, each with its index in the batch.
@@ -42,7 +53,9 @@ impl<C: Carrier> Slot<C> {
         let mut flying = Flying { slot: Arc::clone(this), ids };
         let pushed = table.fill(&this.ring, &*this.carrier);
         drop(table);
-        ring::submit(&this.ring, pushed);
+        if !this.enter(|ring| ring::submit(ring, pushed)) {
+            this.take_back(&mut this.table.lock());
+        }
         flying.until_submitted();
         Box::new(flying)
     }
@@ -53,7 +66,37 @@ impl<C: Carrier> Slot<C> {
         table.drain(&self.ring, &*self.carrier, None);
         let pushed = table.fill(&self.ring, &*self.carrier);
         if pushed > 0 {
-            ring::submit(&self.ring, pushed);
+            self.enter(|ring| ring::submit(ring, pushed));
+        }
+        self.take_back(table);
+    }
+
+    /// Enters the ring by `call`; whether that could be.
+    fn enter(&self, call: impl FnOnce(&Ring<C>) -> Result<(), Refused>) -> bool {
+        if !self.door.go_in() {
+            return false;
+        }
+        let entered = call(&self.ring);
+        self.door.go_out();
+        if let Err(refused) = entered {
+            self.door.shut(refused);
+        }
+        entered.is_ok()
+    }
+
+    /// Sleeps until there is a completion, or for no reason.
+    fn sleep(&self) {
+        if !self.enter(ring::submit_and_sleep) {
+            thread::sleep(ring::PAUSE);
+        }
+    }
+
+    /// If the ring is refused: takes back what the kernel has not taken of it. Threads that are in the ring come out
+    /// when they have handed something over, or when something is finished, so they are waited for with the lock held.
+    fn take_back(&self, table: &mut Table) {
+        if let Some(refused) = self.door.refused() {
+            self.door.wait_until_nobody_is_in();
+            table.refuse(&self.ring, &*self.carrier, refused, None);
         }
     }
 }
@@ -61,8 +104,8 @@ impl<C: Carrier> Slot<C> {
 impl<C: Carrier> Drop for Slot<C> {
     fn drop(&mut self) {
         // Only here are requests waited for that nobody wants: the memory is the kernel's until then.
-        let (ring, table) = (&self.ring, self.table.lock());
-        table.wait(|table| table.is_idle().then_some(()), || ring::submit_and_sleep(ring), |table| self.drain(table));
+        let table = self.table.lock();
+        table.wait(|table| table.is_idle().then_some(()), || self.sleep(), |table| self.drain(table));
         let _ = ring::release_file(&self.ring);
     }
 }
@@ -80,11 +123,7 @@ impl<C: Carrier> Flying<C> {
         let slot = &self.slot;
         let table = slot.table.lock();
         if !table.all_submitted() {
-            table.wait(
-                |table| table.all_submitted().then_some(()),
-                || ring::submit_and_sleep(&slot.ring),
-                |table| slot.drain(table),
-            );
+            table.wait(|table| table.all_submitted().then_some(()), || slot.sleep(), |table| slot.drain(table));
         }
     }
 }
@@ -107,11 +146,7 @@ impl<C: Carrier> Pending for Flying<C> {
         let (slot, ids) = (&self.slot, &mut self.ids);
         let mut table = slot.table.lock();
         if block {
-            table.wait(
-                |table| take_finished(table, ids, out),
-                || ring::submit_and_sleep(&slot.ring),
-                |table| slot.drain(table),
-            );
+            table.wait(|table| take_finished(table, ids, out), || slot.sleep(), |table| slot.drain(table));
         } else {
             table.try_drain(|table| slot.drain(table));
             take_finished(&mut table, ids, out);
@@ -127,3 +162,7 @@ impl<C: Carrier> Drop for Flying<C> {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests;

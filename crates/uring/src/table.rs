@@ -6,13 +6,21 @@
 //!               +--drain: the rest--+     +--drain, when abandoned before--> (gone)
 //! ```
 //! An entry whose request is waiting or in the kernel leaves the table only by `drain`, also if its ticket is dropped.
+//!
+//! When the kernel refuses the ring (`refuse`), the requests that it has not taken yet are carried by system calls at
+//! once, and so are those that come later. Those that it has taken are waited for as long as [`ring::patience`] says;
+//! then nobody knows how they went, and the kernel may use their memory for ever, so that memory is given up. A read of
+//! these is carried again, to other memory; anything else fails.
 
 use std::collections::VecDeque;
+use std::mem;
+use std::time::Instant;
 
-use f2fs_device::{Completion, Request};
-use io_uring::{cqueue, squeue::EntryMarker};
+use f2fs_device::{Completion, DeviceError, DeviceErrorKind, Op, Request};
+use io_uring::{Parameters, cqueue, squeue::EntryMarker};
 
 use crate::carrier::{Carrier, Ring};
+use crate::ring::{self, Refused};
 use crate::{flight::Flight, progress::Landing};
 
 /// Names a request in the table; used again once the request was taken or has been abandoned and is over.
@@ -25,8 +33,8 @@ enum Entry {
     Finished(Completion),
 }
 
-/// The requests of one ring. A caller of [`fill`](Self::fill) or [`drain`](Self::drain) must be the only one that uses
-/// the ring's queues at that time.
+/// The requests of one ring. A caller of [`fill`](Self::fill), [`drain`](Self::drain) or [`refuse`](Self::refuse) must
+/// be the only one that uses the ring's queues at that time.
 #[derive(Debug)]
 pub(crate) struct Table {
     entries: Vec<Entry>,
@@ -35,11 +43,34 @@ pub(crate) struct Table {
     in_kernel: usize,
     /// How many may be in the kernel, so that the completion queue cannot overflow.
     limit: usize,
+    /// The last that were put in the submission queue, as many as it has entries, each at its number modulo that.
+    pushed: Vec<Id>,
+    /// How many were.
+    pushes: usize,
+    refusal: Option<Refusal>,
+}
+
+/// How the ring is left.
+#[derive(Clone, Copy, Debug)]
+struct Refusal {
+    refused: Refused,
+    /// Until when completions are waited for; `None` when they are not any more.
+    until: Option<Instant>,
 }
 
 impl Table {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { entries: Vec::new(), free: Vec::new(), waiting: VecDeque::new(), in_kernel: 0, limit }
+    /// For a ring with these parameters.
+    pub(crate) fn new(ring: &Parameters) -> Self {
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+            waiting: VecDeque::new(),
+            in_kernel: 0,
+            limit: ring.cq_entries() as usize,
+            pushed: vec![0; (ring.sq_entries() as usize).next_power_of_two()],
+            pushes: 0,
+            refusal: None,
+        }
     }
 
     /// Enters an admitted request, whose only buffer is registered with the ring under an index, or not; it goes to the
@@ -70,8 +101,17 @@ impl Table {
         self.waiting.is_empty() && self.in_kernel == 0
     }
 
-    /// Puts waiting requests in the submission queue while there is room; returns the length of that queue.
+    /// Whether the kernel has refused the ring.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refusal.is_some()
+    }
+
+    /// Puts waiting requests in the submission queue while there is room; returns the length of that queue, or 0 if
+    /// the ring is refused.
     pub(crate) fn fill<C: Carrier>(&mut self, ring: &Ring<C>, carrier: &C) -> usize {
+        if self.is_refused() {
+            return 0;
+        }
         // SAFETY: the caller is the only one that uses the ring's queues, so this is the only submission queue.
         let mut queue = unsafe { ring.submission_shared() };
         while self.in_kernel < self.limit && !queue.is_full() {
@@ -80,11 +120,16 @@ impl Table {
             let mut entry = carrier.entry(flight);
             entry.set_user_data(u64::from(id));
             // SAFETY: the entry points into memory owned by the flight, which stays in the table until `drain` has seen
-            // its completion; the table outlives the ring or is leaked with it (see `Slot` and `RingQueue`).
+            // its completion, or `refuse` has taken the entry back, which nobody hands to the kernel any more, or
+            // `give_up` has left the memory to the kernel for good. The table is not dropped before that (see `Slot`
+            // and `RingQueue`).
             if unsafe { queue.push(&entry) }.is_err() {
                 self.waiting.push_front(id);
                 break;
             }
+            let last = self.pushed.len() - 1;
+            self.pushed[self.pushes & last] = id;
+            self.pushes = self.pushes.wrapping_add(1);
             self.in_kernel += 1;
         }
         queue.sync();
@@ -99,6 +144,10 @@ impl Table {
         carrier: &C,
         mut finished: Option<&mut VecDeque<Completion>>,
     ) {
+        if self.refusal.is_some_and(|refusal| refusal.until.is_none()) {
+            // A completion would be one of a request that was given up, whose name may be another one's now.
+            return self.carry_waiting(carrier, &mut finished);
+        }
         // SAFETY: the caller is the only one that uses the ring's queues, so this is the only completion queue.
         for answer in unsafe { ring.completion_shared() } {
             let answer: cqueue::Entry = answer.into();
@@ -114,19 +163,92 @@ impl Table {
                 Landing::Finished(result) => result,
             };
             let abandoned = *abandoned;
-            let Entry::Flying { flight, .. } = std::mem::replace(entry, Entry::Free) else { continue };
+            let Entry::Flying { flight, .. } = mem::replace(entry, Entry::Free) else { continue };
             let request = flight.into_request();
             let result = result.map_err(|kind| carrier.failed(&request, kind));
-            let completion = Completion { request, result };
-            match &mut finished {
-                Some(finished) => finished.push_back(completion),
-                None if !abandoned => {
-                    *entry = Entry::Finished(completion);
-                    continue;
-                }
-                None => drop(completion),
+            self.finish(id, abandoned, Completion { request, result }, &mut finished);
+        }
+        if let Some(Refusal { refused, until: Some(until) }) = self.refusal {
+            self.carry_waiting(carrier, &mut finished);
+            if self.in_kernel > 0 && Instant::now() >= until {
+                self.give_up(carrier, refused, &mut finished);
             }
-            self.free.push(id);
+        }
+    }
+
+    /// Puts the completion of a request where it is taken from.
+    fn finish(
+        &mut self,
+        id: Id,
+        abandoned: bool,
+        completion: Completion,
+        finished: &mut Option<&mut VecDeque<Completion>>,
+    ) {
+        match finished {
+            Some(finished) => finished.push_back(completion),
+            None if !abandoned => {
+                self.entries[id as usize] = Entry::Finished(completion);
+                return;
+            }
+            None => drop(completion),
+        }
+        self.free.push(id);
+    }
+
+    /// The kernel has refused the ring, which nobody enters any more, and nobody is in. Requests that it has not taken
+    /// are carried by system calls.
+    #[cold]
+    pub(crate) fn refuse<C: Carrier>(
+        &mut self,
+        ring: &Ring<C>,
+        carrier: &C,
+        refused: Refused,
+        mut finished: Option<&mut VecDeque<Completion>>,
+    ) {
+        if self.refusal.is_none() {
+            // SAFETY: the caller is the only one that uses the ring's queues, so this is the only submission queue.
+            let queued = unsafe { ring.submission_shared() }.len();
+            // A thread of the kernel that takes entries by itself may do so at any time.
+            let not_taken = if ring.params().is_setup_sqpoll() { 0 } else { queued };
+            let last = self.pushed.len() - 1;
+            for back in 1..=not_taken {
+                self.waiting.push_front(self.pushed[self.pushes.wrapping_sub(back) & last]);
+            }
+            self.in_kernel -= not_taken;
+            self.refusal = Some(Refusal { refused, until: Some(Instant::now() + ring::patience(ring)) });
+        }
+        self.carry_waiting(carrier, &mut finished);
+    }
+
+    /// Carries the waiting requests by system calls. Of one that is transferred in part, all is transferred again.
+    fn carry_waiting<C: Carrier>(&mut self, carrier: &C, finished: &mut Option<&mut VecDeque<Completion>>) {
+        while let Some(id) = self.waiting.pop_front() {
+            let entry = mem::replace(&mut self.entries[id as usize], Entry::Free);
+            let Entry::Flying { flight, abandoned } = entry else { continue };
+            let mut request = flight.into_request();
+            let result = carry(carrier, &mut request);
+            self.finish(id, abandoned, Completion { request, result }, finished);
+        }
+    }
+
+    /// Completions are not waited for any more.
+    fn give_up<C: Carrier>(&mut self, carrier: &C, refused: Refused, finished: &mut Option<&mut VecDeque<Completion>>) {
+        self.refusal = Some(Refusal { refused, until: None });
+        self.in_kernel = 0;
+        // Nothing is waiting: all that has not landed was in the kernel.
+        for id in 0..self.entries.len() {
+            if !matches!(self.entries[id], Entry::Flying { .. }) {
+                continue;
+            }
+            let Entry::Flying { flight, abandoned } = mem::replace(&mut self.entries[id], Entry::Free) else {
+                continue;
+            };
+            let mut request = flight.leave_memory();
+            let result = match request.op {
+                Op::Read => carry(carrier, &mut request),
+                _ => Err(carrier.failed(&request, DeviceErrorKind::Unanswered { errno: refused.errno })),
+            };
+            self.finish(id as Id, abandoned, Completion { request, result }, finished);
         }
     }
 
@@ -136,7 +258,7 @@ impl Table {
         if !matches!(entry, Entry::Finished(_)) {
             return None;
         }
-        let Entry::Finished(completion) = std::mem::replace(entry, Entry::Free) else { return None };
+        let Entry::Finished(completion) = mem::replace(entry, Entry::Free) else { return None };
         self.free.push(id);
         Some(completion)
     }
@@ -149,4 +271,10 @@ impl Table {
             Entry::Free => {}
         }
     }
+}
+
+/// Carries a request by system calls that was admitted some time ago.
+fn carry<C: Carrier>(carrier: &C, request: &mut Request) -> Result<(), DeviceError> {
+    carrier.admit(request)?;
+    carrier.run(request)
 }

@@ -7,7 +7,7 @@
 //! A forked child has the thread's variables, and not the memory of its rings. So a ring is kept with the process that
 //! made it, and forgotten in any other: its addresses may be in use for something else there.
 
-use std::io;
+use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::process;
@@ -48,6 +48,9 @@ impl<S: squeue::EntryMarker, A: cqueue::EntryMarker> Drop for Spare<S, A> {
     }
 }
 
+/// Where a thread keeps it.
+pub(crate) type Kept<S, A> = Cell<Option<Spare<S, A>>>;
+
 /// A ring for one thread, with registered files. There must be nothing in its queues when it is dropped.
 pub(crate) struct ThreadRing<C: Carrier> {
     /// There until the drop.
@@ -57,7 +60,7 @@ pub(crate) struct ThreadRing<C: Carrier> {
 
 impl<C: Carrier> ThreadRing<C> {
     /// A ring of at least so many entries, with the files of `carrier` registered.
-    pub(crate) fn new(carrier: &C, entries: u32, polling: Polling) -> io::Result<ThreadRing<C>> {
+    pub(crate) fn new(carrier: &C, entries: u32, polling: Polling) -> Result<ThreadRing<C>, String> {
         if polling != Polling::default() {
             let ring = ring::new(carrier, entries, Users::ThisThread, polling)?;
             return Ok(ThreadRing { ring: Some(ring), keep: false });
@@ -70,7 +73,7 @@ impl<C: Carrier> ThreadRing<C> {
         Ok(ThreadRing { ring: Some(ring), keep: true })
     }
 
-    /// The ring is not to be used again: it has registered memory.
+    /// The ring is not to be used again: it has registered memory, or is refused.
     pub(crate) fn close_afterwards(&mut self) {
         self.keep = false;
     }

@@ -45,8 +45,7 @@ pub(crate) fn first_ring<C: Carrier>(carrier: &C, engine: Engine) -> Result<Ring
     match engine {
         Engine::Syscalls => Err("as asked".to_owned()),
         Engine::Auto if forbidden() => Err(format!("{FORBID} is set")),
-        Engine::Auto | Engine::IoUring => ring::new(carrier, SHARED_ENTRIES, Users::Many, Polling::default())
-            .map_err(|error| format!("io_uring_setup: {error}")),
+        Engine::Auto | Engine::IoUring => ring::new(carrier, SHARED_ENTRIES, Users::Many, Polling::default()),
     }
 }
 
@@ -58,7 +57,7 @@ pub(crate) fn try_polling<C: Carrier>(carrier: &C, has_ring: bool, polling: Poll
     if !has_ring {
         return Err("there is no io_uring".to_owned());
     }
-    let ring = ring::new(carrier, 1, Users::ThisThread, polling).map_err(|error| format!("io_uring_setup: {error}"))?;
+    let ring = ring::new(carrier, 1, Users::ThisThread, polling)?;
     ring::release_file(&ring);
     Ok(())
 }
@@ -86,25 +85,24 @@ impl<C: Carrier> Traffic<C> {
     /// Starts a batch.
     pub(crate) fn submit(&self, requests: Vec<Request>) -> Ticket {
         let total = requests.len();
+        let slot = self.rings.as_ref().map(|rings| rings.slot(&self.carrier)).filter(|slot| !slot.is_refused());
         let (mut finished, mut rest) = (Vec::new(), Vec::with_capacity(total));
         for (index, request) in requests.into_iter().enumerate() {
-            match self.answer(request) {
+            match self.answer(request, slot.is_some()) {
                 Ok(completion) => finished.push((index, completion)),
                 Err(request) => rest.push((index, request)),
             }
         }
-        match &self.rings {
-            Some(rings) if !rest.is_empty() => {
-                Ticket::pending(total, finished, Slot::start(rings.slot(&self.carrier), rest))
-            }
+        match slot {
+            Some(slot) if !rest.is_empty() => Ticket::pending(total, finished, Slot::start(slot, rest)),
             _ => Ticket::ready(finished.into_iter().map(|(_, completion)| completion).collect()),
         }
     }
 
     /// Answers a request that needs no ring, because it is refused or empty, or system calls carry it; gives back any
-    /// other one.
-    fn answer(&self, request: Request) -> Result<Completion, Request> {
-        let by_ring = self.rings.is_some() && !self.carrier.needs_call(request.op);
+    /// other one, if there is a ring.
+    fn answer(&self, request: Request, by_ring: bool) -> Result<Completion, Request> {
+        let by_ring = by_ring && !self.carrier.needs_call(request.op);
         if by_ring && request.blocks() > 0 && self.carrier.admit(&request).is_ok() {
             return Err(request);
         }
@@ -122,7 +120,7 @@ impl<C: Carrier> Traffic<C> {
 
     /// A queue with a ring of its own, if there are rings.
     pub(crate) fn queue(&self, depth: usize) -> Option<RingQueue<C>> {
-        self.rings.as_ref()?;
+        self.rings.as_ref().filter(|rings| !rings.first.is_refused())?;
         let entries = u32::try_from(depth).unwrap_or(MAX_ENTRIES).clamp(1, MAX_ENTRIES);
         let ring = ThreadRing::new(&*self.carrier, entries, self.polling).ok()?;
         Some(RingQueue::new(ring, Arc::clone(&self.carrier), depth, self.polling.submissions.is_some()))
@@ -136,6 +134,9 @@ impl<C: Carrier> Rings<C> {
         let Some(slot) = self.slots.get(index) else { return &self.first };
         if let Some(slot) = slot.get() {
             return slot;
+        }
+        if self.first.is_refused() {
+            return &self.first;
         }
         match ring::new(&**carrier, SHARED_ENTRIES, Users::Many, Polling::default()) {
             Ok(ring) => slot.get_or_init(|| Arc::new(Slot::new(ring, Arc::clone(carrier)))),
@@ -178,4 +179,34 @@ fn thread_number() -> usize {
 
 fn forbidden() -> bool {
     std::env::var_os(FORBID).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use f2fs_device::AlignedBuf;
+
+    use super::*;
+    use crate::rehearsal::{Pipe, refuse_after};
+
+    #[test]
+    fn after_a_refusal_nobody_tries_rings_again() {
+        let ring = ring::new(&*Pipe::new(), SHARED_ENTRIES, Users::Many, Polling::default()).unwrap();
+        let Some(pipe) = Arc::into_inner(Pipe::new()) else { unreachable!("nobody else has it") };
+        let traffic = Traffic::new(pipe, Some(ring), Polling::default());
+        let first = &traffic.rings.as_ref().unwrap().first;
+        assert!(traffic.queue(4).is_some());
+        refuse_after(0, 1);
+        let read = |start| Request::read(start, AlignedBuf::new(1));
+        let done = Slot::start(first, vec![(0, read(1))]);
+        assert!(first.is_refused());
+        drop(done);
+        // If it made a ring, it could.
+        refuse_after(u32::MAX, 1);
+        let ticket = traffic.submit(vec![read(2), read(3)]);
+        assert_eq!(traffic.carrier().called(), [1, 2, 3], "before the ticket is looked at");
+        assert!(ticket.wait().iter().all(|done| done.result.is_ok()));
+        assert!(traffic.rings.as_ref().unwrap().slots.iter().all(|slot| slot.get().is_none()));
+        assert!(traffic.queue(4).is_none());
+    }
 }

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::thread::LocalKey;
 
 use f2fs_device::{BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, Op, Operation, Request};
 use io_uring::{cqueue, opcode, squeue, types};
@@ -16,11 +17,11 @@ use super::command::{self, Answer, Command};
 use super::durability::Durability;
 use super::identify::{Facts, Unfit, facts};
 use super::place::Sibling;
-use crate::carrier::{Carrier, SparePlace};
+use crate::carrier::Carrier;
 use crate::flight::{Flight, Memory};
 use crate::lock::until_free;
 use crate::progress::Landing;
-use crate::thread_ring::Spare;
+use crate::thread_ring::Kept;
 use crate::{OpenError, OpenOptions};
 
 /// The first of the files that each ring has registered.
@@ -34,7 +35,7 @@ const TRIES: u32 = 5;
 
 thread_local! {
     /// The ring of the thread's last queue, idle and without a file.
-    static SPARE: Cell<Option<Spare<squeue::Entry128, cqueue::Entry32>>> = const { Cell::new(None) };
+    static SPARE: Kept<squeue::Entry128, cqueue::Entry32> = const { Cell::new(None) };
 }
 
 #[derive(Debug)]
@@ -269,7 +270,7 @@ impl Carrier for Namespace {
         landed(flight, Answer::new(result))
     }
 
-    fn spare() -> &'static SparePlace<Self> {
+    fn spare() -> &'static LocalKey<Kept<squeue::Entry128, cqueue::Entry32>> {
         &SPARE
     }
 }
