@@ -6,7 +6,8 @@
 //! other and with none held; the carrier's flush gate may be taken inside it (to poison).
 //!
 //! When the kernel refuses the ring, the [`Door`] is shut, and whoever has the lock next takes the entries back that
-//! the kernel has not taken. A thread that waits then sleeps and looks again, so that a waiter that reaps still hands that on.
+//! the kernel has not taken. A thread that reaps then sleeps for a moment in place of in the ring, and hands that duty on
+//! as ever.
 
 use std::{collections::VecDeque, fmt, thread};
 
