@@ -10,7 +10,7 @@ use std::thread::LocalKey;
 use f2fs_device::{DeviceError, DeviceErrorKind, Op, Request};
 use io_uring::{IoUring, cqueue, squeue};
 
-use crate::thread_ring::Kept;
+use crate::spare::Kept;
 use crate::{flight::Flight, progress::Landing};
 
 /// A ring of a carrier.

@@ -9,7 +9,7 @@ use io_uring::{cqueue, opcode, squeue, types};
 
 use crate::carrier::Carrier;
 use crate::flight::{Flight, Memory};
-use crate::thread_ring::Kept;
+use crate::spare::Kept;
 use crate::{discard, progress::Landing, target::Target};
 
 /// Bytes that one entry asks for at most: below the kernel's limit for one transfer (2 GiB less a page).

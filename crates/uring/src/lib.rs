@@ -181,6 +181,7 @@ mod queue;
 mod rehearsal;
 mod ring;
 mod slot;
+mod spare;
 mod sysfs;
 mod table;
 mod target;

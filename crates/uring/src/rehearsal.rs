@@ -15,7 +15,7 @@ use rustix::event::PollFlags;
 use crate::carrier::Carrier;
 use crate::flight::{Flight, Memory};
 use crate::progress::Landing;
-use crate::thread_ring::Kept;
+use crate::spare::Kept;
 
 thread_local! {
     /// How often the thread may still enter, and what it is told then.

@@ -65,7 +65,7 @@ const VALUES_TOO: [(&str, &str); 3] = [
 ];
 
 /// The names of the standard library in signatures.
-const STANDARD: &str = "Option Result Vec Box String str Path PathBuf AsRef Into Iterator IntoIterator Range Duration NonZeroUsize \
+const STANDARD: &str = "Option Result Vec BTreeSet Box String str Path PathBuf AsRef Into Iterator IntoIterator Range Duration NonZeroUsize \
     Arc Fn FnMut FnOnce Send Sync Formatter Self Item IntoIter Error Debug SystemTime ErrorKind From \
     u8 u16 u32 u64 usize i8 i16 i32 i64 isize bool f64 char dyn Default Ordering Future";
 

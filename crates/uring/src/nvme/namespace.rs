@@ -21,7 +21,7 @@ use crate::carrier::Carrier;
 use crate::flight::{Flight, Memory};
 use crate::lock::until_free;
 use crate::progress::Landing;
-use crate::thread_ring::Kept;
+use crate::spare::Kept;
 use crate::{OpenError, OpenOptions};
 
 /// The first of the files that each ring has registered.
