@@ -1,6 +1,7 @@
 //! What a volume does with a journal: an opening finds the journal and brings its data back; syncs go to it. The
 //! journal itself is [`AttachedJournal`](crate::journal::AttachedJournal), whose file has the picture and the locks.
 
+mod content;
 mod found;
 mod rescue;
 mod restore;
@@ -8,8 +9,9 @@ mod restore;
 use crate::journal::SyncJournal;
 use crate::{Op, Volume};
 
+pub use content::JournalContent;
 pub use found::{BoundName, FoundJournal, GivenUp, JournaledNodes};
-pub use rescue::{JournalContent, JournalRescue};
+pub use rescue::JournalRescue;
 
 /// The journal of a volume, if it has one: [`Volume::journal`].
 #[derive(Clone, Copy, Debug)]
