@@ -1,13 +1,14 @@
 //! Damage of one file, of one directory, of one record: what else was synced is not lost by it.
 
-use f2fs_check::repair::plan;
+use f2fs_check::repair::{Journaled, plan, plan_with_journal};
 use f2fs_check::{CheckOptions, check};
 use f2fs_files::{JournalRescue, RenameMode};
-use f2fs_format::Nid;
+use f2fs_format::feature::Features;
 use f2fs_format::inode::mode;
+use f2fs_format::{BlockAddr, Nid};
 use f2fs_test_kit::entries::Tables;
 use f2fs_test_kit::harm::patch_node;
-use f2fs_volume::JournalContent;
+use f2fs_volume::{JournalContent, Volume, VolumeOptions};
 
 use super::*;
 
@@ -231,4 +232,55 @@ fn what_is_in_front_of_a_damaged_record_is_brought_back_if_that_is_said() {
     assert_eq!((read(&fs, "/a"), read(&fs, "/again")), (b"/a".to_vec(), b"again".to_vec()));
     fs.close().unwrap();
     assert!(check(&*image, &CheckOptions::default()).unwrap().is_clean());
+}
+
+/// A repair that makes a directory of lost files gives it no number, and no block, of a file in the journal: also where it
+/// ends with a checkpoint of its own.
+#[test]
+fn a_repair_leaves_room_for_what_a_journal_holds() {
+    for (mode, needs_checkpoint) in
+        [JournalMode::Ordered, JournalMode::Journal].map(|mode| [(mode, false), (mode, true)]).as_flattened()
+    {
+        let (device, journal, fs) = start_in(*mode);
+        fs.create_file("/old", 0o600).unwrap().write_at(&content(1, 9000), 0).unwrap();
+        fs.checkpoint().unwrap();
+        let old = fs.metadata("/old").unwrap().ino;
+        for (seed, path) in [(2, "/new"), (3, "/newer")] {
+            let file = fs.create_file(path, 0o600).unwrap();
+            file.write_at(&content(seed, 9000), 0).unwrap();
+            file.sync_all().unwrap();
+        }
+        let (image, left) = (cut(&device), copy(&journal));
+        // The names in the root are gone, and the file does not know its own.
+        let volume = Volume::open(image.clone(), &VolumeOptions::new().read_only(true)).unwrap();
+        let names = volume.nodes().get(Nid::ROOT).unwrap().read().address(0, Features(0)).unwrap();
+        drop(volume);
+        image.write_slice(names.0.into(), &[0; 4096]).unwrap();
+        patch_node(&image, old, |node| {
+            node.inode_mut().i_namelen = 0.into();
+            if *needs_checkpoint {
+                node.set_address(1, BlockAddr::NULL, Features(0));
+            }
+        });
+        let found = JournalContent::read(left.clone(), JournalRescue::default()).unwrap();
+        let upon = found.checkpoints.first().copied();
+        let wanted = Journaled::new(found.volume, found.checkpoints.clone(), found.blocks().collect());
+        let device: Arc<dyn BlockDevice> = image.clone();
+        let repair = plan_with_journal(&device, &CheckOptions::default(), &wanted).unwrap();
+        assert!(repair.after.is_clean() && repair.keeps_journal(), "{}\n{:?}", repair.after, repair.actions);
+        repair.apply(&*device).unwrap();
+        let journal = JournalOptions::new(left, *mode).rescue(JournalRescue::default().upon(upon));
+        let fs = FileSystem::open(image.clone(), Options::new().journal(journal)).unwrap();
+        assert!(
+            read(&fs, "/new") == content(2, 9000) && read(&fs, "/newer") == content(3, 9000),
+            "{:?}",
+            repair.actions
+        );
+        let lost = fs.open_dir("/lost+found").unwrap().entries().next().unwrap().unwrap();
+        let lost = read(&fs, &format!("/lost+found/{}", String::from_utf8(lost.name).unwrap()));
+        assert!(lost[..4096] == content(1, 9000)[..4096]);
+        fs.close().unwrap();
+        drop(fs);
+        assert_clean(&image);
+    }
 }
