@@ -2,7 +2,7 @@
 
 use f2fs::format::Nid;
 use f2fs::format::inode::mode;
-use f2fs::journal::{Journal, RegionMedium, SharedMedium};
+use f2fs::journal::{Create, Journal, RegionMedium, SharedMedium};
 use f2fs::pmem::{MappedRegion, OpenOptions as PmemOptions};
 use f2fs::{JournalMode, JournalOptions};
 use f2fs_test_kit::entries::Tables;
@@ -44,6 +44,9 @@ fn left() -> Place {
     let place = Place::new();
     let journal = place.journal();
     place.ok(&["journal", "create", "--size", "1M", journal.to_str().unwrap()], &[]);
+    // One lane, whichever processor syncs.
+    let owner = Journal::open(place.medium(), None).unwrap().owner();
+    drop(Journal::create(place.medium(), &Create::new(owner).lanes(1).force(true)).unwrap());
     let device: Arc<dyn BlockDevice> = Arc::new(UringDevice::open(&place.image, UringOptions::new()).unwrap());
     let options = Options::new().journal(JournalOptions::new(place.medium(), JournalMode::Ordered));
     let fs = FileSystem::open(device, options).unwrap();

@@ -6,6 +6,7 @@ use f2fs_files::{JournalRescue, RenameMode};
 use f2fs_format::feature::Features;
 use f2fs_format::inode::mode;
 use f2fs_format::{BlockAddr, Nid};
+use f2fs_journal::{Create, Journal, Uuid};
 use f2fs_test_kit::entries::Tables;
 use f2fs_test_kit::harm::patch_node;
 use f2fs_volume::{JournalContent, Volume, VolumeOptions};
@@ -108,8 +109,10 @@ fn names_of_a_damaged_file_stay() {
     fs.root().unwrap().sync_all().unwrap();
     let (image, left) = (cut(&device), copy(&journal));
     // Bytes of a file's inode that are no inode: nothing can load it.
-    let no_inode = |ino| patch_node(&image, ino, |node| node.inode_mut().i_mode = 0.into());
-    inos.into_iter().for_each(no_inode);
+    for ino in &inos[..2] {
+        patch_node(&image, *ino, |node| node.inode_mut().i_mode = 0.into());
+    }
+    make_a_pipe(&image, inos[2]);
     FileSystem::open(image.clone(), with(&left).read_only(true)).unwrap_err();
     let fs = FileSystem::open(image.clone(), rescuing(&left, JournalMode::Ordered)).unwrap();
     assert_eq!(passed_over(&fs), inos);
@@ -190,7 +193,12 @@ fn a_synced_file_that_is_not_there_is_an_error() {
 /// behind is counted and named.
 #[test]
 fn what_is_in_front_of_a_damaged_record_is_brought_back_if_that_is_said() {
-    let (device, journal, fs) = start();
+    let device = Arc::new(RecordingDevice::new(formatted(64, &FormatOptions::default()).snapshot()));
+    let owner = Volume::open(device.clone(), &VolumeOptions::new().read_only(true)).unwrap().superblock().uuid;
+    let journal = medium();
+    // One lane, whichever processor syncs.
+    drop(Journal::create(journal.clone() as SharedMedium, &Create::new(Uuid(owner)).lanes(1)).unwrap());
+    let fs = FileSystem::open(device.clone(), with(&journal)).unwrap();
     let before = bytes(&journal);
     let mut ends = Vec::new();
     for path in ["/a", "/b", "/c", "/d"] {
@@ -202,7 +210,6 @@ fn what_is_in_front_of_a_damaged_record_is_brought_back_if_that_is_said() {
     }
     let numbers = ["/c", "/d"].map(|path| fs.metadata(path).unwrap().ino);
     let (image, left) = (cut(&device), copy(&journal));
-    // All were synced by one thread, so they lie in one lane.
     assert!(ends.is_sorted(), "{ends:?}");
     left.region().store(ends[1], &[bytes(&left)[ends[1]] ^ 1]).unwrap();
     let (untouched, records) = (image.snapshot(), bytes(&left));
@@ -238,6 +245,7 @@ fn what_is_in_front_of_a_damaged_record_is_brought_back_if_that_is_said() {
 /// ends with a checkpoint of its own.
 #[test]
 fn a_repair_leaves_room_for_what_a_journal_holds() {
+    const LARGE: usize = 5 << 20;
     for (mode, needs_checkpoint) in
         [JournalMode::Ordered, JournalMode::Journal].map(|mode| [(mode, false), (mode, true)]).as_flattened()
     {
@@ -245,9 +253,10 @@ fn a_repair_leaves_room_for_what_a_journal_holds() {
         fs.create_file("/old", 0o600).unwrap().write_at(&content(1, 9000), 0).unwrap();
         fs.checkpoint().unwrap();
         let old = fs.metadata("/old").unwrap().ino;
-        for (seed, path) in [(2, "/new"), (3, "/newer")] {
+        // The large one goes on in segments that are free.
+        for (seed, path, len) in [(2, "/new", 9000), (3, "/newer", LARGE)] {
             let file = fs.create_file(path, 0o600).unwrap();
-            file.write_at(&content(seed, 9000), 0).unwrap();
+            file.write_at(&content(seed, len), 0).unwrap();
             file.sync_all().unwrap();
         }
         let (image, left) = (cut(&device), copy(&journal));
@@ -272,7 +281,7 @@ fn a_repair_leaves_room_for_what_a_journal_holds() {
         let journal = JournalOptions::new(left, *mode).rescue(JournalRescue::default().upon(upon));
         let fs = FileSystem::open(image.clone(), Options::new().journal(journal)).unwrap();
         assert!(
-            read(&fs, "/new") == content(2, 9000) && read(&fs, "/newer") == content(3, 9000),
+            read(&fs, "/new") == content(2, 9000) && read(&fs, "/newer") == content(3, LARGE),
             "{:?}",
             repair.actions
         );
