@@ -11,6 +11,7 @@ mod cut;
 mod fields;
 mod hostile;
 mod image;
+mod journaled;
 mod kept;
 mod kinds;
 mod lost;

@@ -112,7 +112,8 @@ fn names_of_a_damaged_file_stay() {
     for ino in &inos[..2] {
         patch_node(&image, *ino, |node| node.inode_mut().i_mode = 0.into());
     }
-    make_a_pipe(&image, inos[2]);
+    // One that can be loaded, and is of another kind than it was synced as.
+    patch_node(&image, inos[2], |node| node.inode_mut().i_mode = (mode::SYMLINK | 0o777).into());
     FileSystem::open(image.clone(), with(&left).read_only(true)).unwrap_err();
     let fs = FileSystem::open(image.clone(), rescuing(&left, JournalMode::Ordered)).unwrap();
     assert_eq!(passed_over(&fs), inos);
