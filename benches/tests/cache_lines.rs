@@ -177,10 +177,8 @@ fn names_in_private_directories_write_no_line_of_the_whole_file_system() {
             // Nodes of files of several threads stand in one segment, and inodes fall into one of the table's shards.
             let of_segments = is_of(common, &["crates/segment/src/manager.rs", "crates/segment/src/allocate.rs"]);
             let of_a_shard = is_of(common, &["crates/files/src/inode_table.rs"]);
-            // Frames of nodes go from the list of all to that of a processor, 64 at a time.
-            let of_frames = is_of(common, &["crates/frames/src/lists.rs"]);
             let most = if of_segments { 0.1 } else { 0.02 };
-            assert!((of_segments || of_a_shard || of_frames) && common.of_all() <= most, "{operation}: {common:#?}");
+            assert!((of_segments || of_a_shard) && common.of_all() <= most, "{operation}: {common:#?}");
         }
         assert!(footprint.moved <= moved, "{operation}: {} lines move", footprint.moved);
     }
@@ -203,7 +201,6 @@ fn names_in_one_directory_meet_in_the_directory_only() {
         "files/src/inode",
         "files/src/filesystem.rs",
         "crates/segment/",
-        "crates/frames/src/lists.rs",
     ];
     for operation in ["lookup", "create", "unlink", "rename"] {
         let footprint = measured(&format!("{operation}, shared directory"));

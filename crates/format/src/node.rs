@@ -102,12 +102,6 @@ impl NodeBlock {
         zerocopy::transmute_ref!(block)
     }
 
-    /// The block as a node, to change.
-    #[must_use]
-    pub fn read_mut(block: &mut RawBlock) -> &mut NodeBlock {
-        zerocopy::transmute_mut!(block)
-    }
-
     /// The block as bytes.
     #[must_use]
     pub fn as_block(&self) -> &RawBlock {

@@ -4,7 +4,6 @@ use core::ffi::c_void;
 use core::mem::MaybeUninit;
 
 use rustix::mm::{Advice, madvise};
-use rustix::param::page_size;
 
 /// Bytes of a huge page of most processors.
 pub(crate) const HUGE: usize = 2 << 20;
@@ -25,19 +24,5 @@ pub fn prefer_huge_pages<T>(memory: &mut [MaybeUninit<T>]) {
         let from = begin.wrapping_add(before).cast::<c_void>();
         // SAFETY: the range lies inside of the slice. The advice does not change what is in it, or who may use it.
         let _ = unsafe { madvise(from, whole, Advice::LinuxHugepage) };
-    }
-}
-
-/// Gives the system's pages that lie in memory back to it, until it is used again. The bytes are zeros afterwards, or what
-/// they were.
-pub(crate) fn give_pages_back(memory: &mut [u8]) {
-    let begin = memory.as_mut_ptr();
-    let before = begin.align_offset(page_size());
-    let Some(whole) = memory.len().checked_sub(before).map(|bytes| bytes / page_size() * page_size()) else { return };
-    if whole != 0 {
-        let from = begin.wrapping_add(before).cast::<c_void>();
-        // SAFETY: the range is made of whole pages, and lies inside of the slice, which is borrowed exclusively and has
-        // no content that anybody counts on.
-        let _ = unsafe { madvise(from, whole, Advice::LinuxDontNeed) };
     }
 }

@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn what_leaves_is_gone() {
         let nodes = DirtyNodes::default();
-        let pages: Vec<_> = (0..100).map(|_| Arc::new(NodePage::new(NodeBlock::new_box().into()))).collect();
+        let pages: Vec<_> = (0..100).map(|_| Arc::new(NodePage::new(NodeBlock::new_box()))).collect();
         for page in &pages {
             nodes.add(page.clone());
         }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn the_limit_is_noticed_when_it_is_passed() {
         let nodes = DirtyNodes::default();
-        let page = Arc::new(NodePage::new(NodeBlock::new_box().into()));
+        let page = Arc::new(NodePage::new(NodeBlock::new_box()));
         for limit in [0, 1, 7, 1000] {
             for len in 1..=limit {
                 assert_eq!((nodes.add(page.clone()), nodes.is_beyond(limit)), (len, false));

@@ -93,7 +93,6 @@ mod name_versions;
 mod nids;
 mod node;
 mod node_log;
-mod node_memory;
 mod node_page;
 mod node_store;
 mod nodes;

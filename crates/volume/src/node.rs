@@ -15,7 +15,6 @@ use f2fs_format::{BlockAddr, Nid};
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, RwLockReadGuard, RwLockWriteGuard, protocol_value};
 
-use crate::node_memory::NodeMemory;
 use crate::node_page::NodePage;
 use crate::node_store::NodeStore;
 use crate::op::Unwinding;
@@ -82,7 +81,7 @@ impl Node {
 
 /// Shared access to a node block.
 pub struct NodeRead<'a> {
-    guard: RwLockReadGuard<'a, NodeMemory>,
+    guard: RwLockReadGuard<'a, Box<NodeBlock>>,
 }
 
 impl Deref for NodeRead<'_> {
@@ -103,7 +102,7 @@ pub struct NodeWrite<'a> {
     /// In front of the lock, so that it is dropped first: a sync that reads a page half changed finds the volume
     /// stopped.
     _unwinding: Unwinding<'a>,
-    guard: RwLockWriteGuard<'a, NodeMemory>,
+    guard: RwLockWriteGuard<'a, Box<NodeBlock>>,
 }
 
 impl Deref for NodeWrite<'_> {

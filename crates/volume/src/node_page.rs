@@ -16,10 +16,9 @@
 use core::fmt;
 
 use f2fs_format::Nid;
+use f2fs_format::node::NodeBlock;
 use f2fs_sync::RwLock;
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-
-use crate::node_memory::NodeMemory;
 
 /// Neither a sync nor the next checkpoint has to write a page in this state, unless it is journaled.
 pub(crate) const CLEAN: u32 = 0;
@@ -32,7 +31,7 @@ pub(crate) const AHEAD: u32 = 2;
 pub(crate) struct NodePage {
     pub(crate) nid: Nid,
     pub(crate) ino: Nid,
-    pub(crate) block: RwLock<NodeMemory>,
+    pub(crate) block: RwLock<Box<NodeBlock>>,
     /// [`CLEAN`], [`DIRTY`] or [`AHEAD`]. Becomes dirty under the write lock.
     state: AtomicU32,
     /// In a list of pages for the next checkpoint: those that became dirty since the last one, or since they
@@ -68,7 +67,7 @@ const NOT_SMALL: usize = 5;
 const _: () = assert!(size_of::<NodePage>() + 2 * size_of::<usize>() > 120, "with the counts of its `Arc`");
 
 impl NodePage {
-    pub(crate) fn new(block: NodeMemory) -> NodePage {
+    pub(crate) fn new(block: Box<NodeBlock>) -> NodePage {
         NodePage {
             nid: block.nid(),
             ino: block.ino(),
@@ -150,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_page_is_written_by_syncs_and_checkpoints_that_have_to() {
-        let page = NodePage::new(f2fs_format::node::NodeBlock::new_box().into());
+        let page = NodePage::new(NodeBlock::new_box());
         let state = || (page.is_unsynced(), page.is_to_be_written(), page.is_journaled());
         assert_eq!(state(), (false, false, false));
         assert_eq!((page.set_dirty(), page.set_dirty()), (CLEAN, DIRTY));

@@ -9,8 +9,6 @@
 //! A dirty page is never evicted: what bounds their number is the checkpoint ([`NodeStore::dirty`] tells when).
 
 use f2fs_format::Nid;
-use f2fs_format::node::NodeBlock;
-use f2fs_frames::Frames;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{
     Arc, CachePadded, Mutex, RwLock, cache_stripes_here, protocol_never, protocol_step, protocol_value, stripe_of,
@@ -18,7 +16,6 @@ use f2fs_sync::{
 use rustc_hash::FxHashMap;
 
 use crate::dirty_nodes::DirtyNodes;
-use crate::node_memory::NodeMemory;
 use crate::node_page::{AHEAD, DIRTY, NodePage};
 
 /// Shards on a small machine, or of a small cache; a large cache has 1 MiB of them on 128 processors.
@@ -57,8 +54,6 @@ pub(crate) struct NodeStore {
     /// The dirty nodes of each inode but its own, by shards of the inode numbers: what a sync of the file looks for. A
     /// node may stand here twice, or be clean again: until the next checkpoint is durable.
     files: Box<[CachePadded<FileNodes>]>,
-    /// The memory of the pages.
-    frames: Frames,
 }
 
 type FileNodes = Mutex<NodesByFile>;
@@ -90,23 +85,7 @@ impl NodeStore {
             ahead: Mutex::new(Vec::new()),
             kept: AtomicU64::new(0),
             files: (0..shards).map(|_| CachePadded::new(Mutex::default())).collect(),
-            frames: Frames::new(capacity as u64),
         }
-    }
-
-    /// Memory of zeros for a page.
-    pub(crate) fn memory(&self) -> NodeMemory {
-        NodeMemory::zeroed(&self.frames)
-    }
-
-    /// Memory for a page that is as `block`.
-    pub(crate) fn memory_of(&self, block: &NodeBlock) -> NodeMemory {
-        NodeMemory::of(&self.frames, block)
-    }
-
-    /// Gives the memory of pages that were dropped back to the system.
-    pub(crate) fn give_back_freed(&self) {
-        self.frames.rest();
     }
 
     fn shard(&self, nid: Nid) -> &Shard {

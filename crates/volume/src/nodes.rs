@@ -40,9 +40,9 @@ impl Nodes<'_> {
             return Err(error.into());
         }
         let buf = self.0.device.read(u64::from(entry.addr.0), 1)?;
-        let block = NodeBlock::read(buf.block(0));
-        self.verify(nid, entry.ino, entry.addr, block)?;
-        Ok(Node { page: self.keep_read(NodePage::new(self.0.store.memory_of(block)))? })
+        let block = Box::new(*NodeBlock::read(buf.block(0)));
+        self.verify(nid, entry.ino, entry.addr, &block)?;
+        Ok(Node { page: self.keep_read(NodePage::new(block))? })
     }
 
     /// Whether a NID, which may be any number, is that of an inode that is there.
@@ -71,18 +71,15 @@ impl Nodes<'_> {
     }
 
     /// Drops clean nodes that nobody uses from a cache that is above its limit
-    /// ([`VolumeOptions::node_cache`](crate::VolumeOptions::node_cache)), as a checkpoint does, and gives the memory of
-    /// nodes that were dropped back to the system.
+    /// ([`VolumeOptions::node_cache`](crate::VolumeOptions::node_cache)). A checkpoint does the same.
     pub fn shrink(self) {
         self.0.store.shrink();
-        self.0.store.give_back_freed();
     }
 
     /// Drops clean nodes that nobody holds, and that nobody has used since this was called last: whatever the limit of
-    /// the cache is. Their memory goes back to the system.
+    /// the cache is.
     pub fn drop_unused(self) {
         self.0.store.drop_unused();
-        self.0.store.give_back_freed();
     }
 
     /// Reads many nodes at once into the cache: those that are not there yet, in one batch. Errors are left to
@@ -100,10 +97,10 @@ impl Nodes<'_> {
             let Ok(read) = self.0.device.execute_all(requests) else { return };
             for ((nid, entry), completion) in chunk.iter().zip(read) {
                 let Ok(buf) = completion.checked(1).into_buf() else { continue };
-                let block = NodeBlock::read(buf.block(0));
-                if self.verify(*nid, entry.ino, entry.addr, block).is_ok() {
+                let block = Box::new(*NodeBlock::read(buf.block(0)));
+                if self.verify(*nid, entry.ino, entry.addr, &block).is_ok() {
                     // Freed since: nobody asks for it.
-                    let _ = self.keep_read(NodePage::new(self.0.store.memory_of(block)));
+                    let _ = self.keep_read(NodePage::new(block));
                 }
             }
         }
@@ -181,7 +178,7 @@ impl Nodes<'_> {
         if new.ino.is_none() {
             self.0.space.add_inode();
         }
-        let mut block = self.0.store.memory();
+        let mut block = NodeBlock::new_box();
         block.footer.nid = nid.into();
         block.footer.ino = ino.into();
         block.footer.set_node_offset(new.offset);

@@ -72,7 +72,7 @@ mod tests {
         let mut block = NodeBlock::new_box();
         block.footer.nid = nid.into();
         block.footer.ino = ino.into();
-        Arc::new(NodePage::new(block.into()))
+        Arc::new(NodePage::new(block))
     }
 
     /// What the processor finds right behind a note, even if the thread moves to another one now and then.

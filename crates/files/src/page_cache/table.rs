@@ -152,7 +152,7 @@ impl PageTable {
             return Put { is_new: false, was_clean };
         }
         let mut frame = self.frames.take();
-        begin(&mut *frame, from, bytes, base);
+        begin(&mut frame, from, bytes, base);
         bucket.push(Page::new(key, State::Dirty { reserved: hole }, frame));
         Put { is_new: true, was_clean: true }
     }
@@ -173,6 +173,7 @@ impl PageTable {
             bucket.iter().position(|page| page.key == key).map(|at| bucket.swap_remove(at))
         };
         let Some(page) = removed else { return false };
+        self.frames.give(page.data);
         self.room.give(1);
         page.state == State::Dirty { reserved: true }
     }
@@ -217,7 +218,7 @@ impl PageTable {
         let mut at = 0;
         while let Some(page) = bucket.get_mut(at) {
             if goes(page) {
-                bucket.swap_remove(at);
+                self.frames.give(bucket.swap_remove(at).data);
             } else {
                 at += 1;
             }

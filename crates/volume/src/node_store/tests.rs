@@ -8,7 +8,7 @@ const LEAST: usize = 4;
 fn page(nid: u32, ino: u32) -> NodePage {
     let mut block = NodeBlock::new_box();
     (block.footer.nid, block.footer.ino) = (nid.into(), ino.into());
-    NodePage::new(block.into())
+    NodePage::new(block)
 }
 
 fn nids(pages: &[Arc<NodePage>]) -> Vec<u32> {

@@ -80,7 +80,7 @@ impl Recovery<'_> {
         block.footer.nid = ino.into();
         block.footer.ino = ino.into();
         block.footer.set_mark(mark::COLD, block.inode().file_type() != inode::mode::DIRECTORY);
-        let node = Node { page: self.0.store.insert(NodePage::new(self.0.store.memory_of(&block))) };
+        let node = Node { page: self.0.store.insert(NodePage::new(block)) };
         drop(node.write(op));
         Ok(node)
     }
