@@ -97,7 +97,7 @@ fn check_grain(medium: &impl Medium) -> Result<u32, Error> {
 /// grows; the same byte of the medium has a position in each round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ring {
-    base: u64,
+    pub(crate) base: u64,
     pub(crate) bytes: u64,
     pub(crate) grain: u64,
 }

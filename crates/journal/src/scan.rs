@@ -201,14 +201,19 @@ fn has_payload<M: Medium>(window: &mut Window<'_, M>, position: u64, header: &He
 fn look_behind<M: Medium>(window: &mut Window<'_, M>, ring: Ring, report: &mut LaneReport, bounds: Bounds) {
     let limit = report.head + ring.bytes;
     let mut at = report.end;
+    // Where the next record can begin. What says that it begins in another one is none, and its payload is not read: else
+    // a journal that somebody made up would be read once for each of its grains.
+    let mut free = report.end;
     while at < limit {
         // Bytes that cannot be read say nothing.
         if let Ok(Some(header)) = window.header(at) {
             let (position, batch) = (header.position.get(), header.batch.get());
             // One that a power cut left behind an earlier end is none.
             let is_left_over = position >= bounds.start && header.epoch.get() < bounds.epoch;
-            if position == at && !is_left_over && header.stamp.get() > report.stamp && header.is_sound(bounds.seed) {
+            let is_new = position == at && at >= free && !is_left_over && header.stamp.get() > report.stamp;
+            if is_new && header.is_sound(bounds.seed) {
                 report.behind_at.extend(has_payload(window, at, &header).is_ok_and(|whole| whole).then_some(at));
+                free = at.saturating_add(ring.footprint(u64::from(header.length.get())).unwrap_or(ring.bytes));
             }
             let later = position >= at && position < MOST_POSITION && (position - at).is_multiple_of(ring.bytes);
             if later && batch > report.end && batch <= position && header.is_sound(bounds.seed) {
@@ -222,3 +227,6 @@ fn look_behind<M: Medium>(window: &mut Window<'_, M>, ring: Ring, report: &mut L
         at += ring.grain;
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
