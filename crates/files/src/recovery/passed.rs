@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use f2fs_format::Nid;
-use f2fs_volume::BoundName;
+use f2fs_volume::{BoundName, VolumeError};
 
 use crate::FsError;
 
@@ -67,9 +67,10 @@ impl Passed {
     /// Passes over a file that failed.
     ///
     /// # Errors
-    /// Its error, if that may not be, or would be no help: the device failed, or there is no room.
+    /// Its error, if that may not be, or would be no help: the device failed, the volume has stopped, or there is no room.
     pub(crate) fn over(&mut self, ino: Nid, error: FsError) -> Result<(), FsError> {
-        let is_its_own = error.device().is_none() && !error.is_no_space();
+        let has_stopped = matches!(error, FsError::Volume(VolumeError::Stopped { .. }));
+        let is_its_own = error.device().is_none() && !error.is_no_space() && !has_stopped;
         if !is_its_own || !self.of_journal {
             return Err(error);
         }
@@ -98,5 +99,29 @@ impl Passed {
     /// All of them.
     pub(crate) fn into_files(self) -> impl Iterator<Item = PassedOver> {
         self.files.into_iter().map(|(ino, reason)| PassedOver { ino, reason })
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use f2fs_volume::StopCause;
+
+    use super::*;
+
+    /// A file that fails for another reason than its own would be given up for nothing, and all behind it as well.
+    #[test]
+    fn only_a_file_that_is_damaged_is_passed_over() {
+        let damaged = || FsError::corrupt_inode(Nid(7), "damaged");
+        let stopped = || FsError::Volume(VolumeError::Stopped { reason: StopCause::Panic });
+        let mut passed = Passed::new(true, true);
+        assert!(passed.over(Nid(7), stopped()).is_err() && !passed.has(Nid(7)) && !passed.begins_anew());
+        assert!(passed.over(Nid(7), damaged()).is_ok() && passed.has(Nid(7)) && passed.begins_anew());
+        passed.begin();
+        assert!(passed.over(Nid(7), damaged()).is_ok() && !passed.begins_anew(), "it was known");
+        let mut of_chain = Passed::new(false, true);
+        assert!(of_chain.over(Nid(7), damaged()).is_err());
+        let mut not_allowed = Passed::new(true, false);
+        let named = not_allowed.over(Nid(7), damaged());
+        assert!(matches!(named, Err(FsError::SyncedFile { ino: Nid(7), .. })));
     }
 }
