@@ -11,7 +11,7 @@ const MOST_SLOTS: usize = 128;
 /// every time. 2 in a loom model.
 ///
 /// Where debug assertions are compiled in, as in tests, the variable `F2FS_PROCESSORS` of the environment says another
-/// number: structures are then as large as on such a machine.
+/// number, from 1 to 1024: structures are then as large as on such a machine.
 #[must_use]
 pub fn processors() -> usize {
     imp::available()
@@ -174,7 +174,8 @@ mod imp {
         static AVAILABLE: OnceLock<usize> = OnceLock::new();
         *AVAILABLE.get_or_init(|| {
             let told = if cfg!(debug_assertions) { std::env::var_os("F2FS_PROCESSORS") } else { None };
-            let told = told.and_then(|number| number.to_str()?.parse().ok()).filter(|number| *number > 0);
+            let told =
+                told.and_then(|number| number.to_str()?.parse().ok()).filter(|number| (1..=1024).contains(number));
             told.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
         })
     }
@@ -212,7 +213,7 @@ mod imp {
         #[test]
         fn the_processors_are_those_of_this_process() {
             let told = std::env::var("F2FS_PROCESSORS").ok().and_then(|number| number.parse().ok());
-            let told = told.filter(|number| *number > 0);
+            let told = told.filter(|number| (1..=1024).contains(number));
             let here = || std::thread::available_parallelism().map_or(1, usize::from);
             assert_eq!(crate::processors(), told.unwrap_or_else(here));
         }

@@ -13,8 +13,8 @@ use crate::{AlignedBuf, BLOCK_SIZE, Completion, DeviceError, FlushGate, Op, Pend
 enum Place {
     /// It is the request of this number in the batch.
     Whole(usize),
-    /// It is a piece of this split request, and begins at this block of it.
-    Piece { split: usize, at: u64 },
+    /// It is a piece of this split request, begins at this block of it, and has so many.
+    Piece { split: usize, at: u64, blocks: u64 },
 }
 
 /// A request that goes to more than one device.
@@ -64,7 +64,7 @@ pub(super) fn submit(device: &SpannedDevice, requests: Vec<Request>) -> Ticket {
                 let part = device.part_of(at);
                 let stop = device.parts[part].end.min(end);
                 shares[part].0.push(piece(&request, at..stop, device.parts[part].start));
-                shares[part].1.push(Place::Piece { split: splits.len(), at: at - request.start });
+                shares[part].1.push(Place::Piece { split: splits.len(), at: at - request.start, blocks: stop - at });
                 (at, left) = (stop, left + 1);
             }
             splits.push(Split { index, request, left, result: Ok(()) });
@@ -136,8 +136,10 @@ impl Spread {
         let completion = Part::restored(share.start, &share.gate, completion);
         match share.places[at] {
             Place::Whole(index) => out.push_back((index, completion)),
-            Place::Piece { split, at } => {
+            Place::Piece { split, at, blocks } => {
                 let split = &mut self.splits[split];
+                // Who sent the whole cannot see what a piece comes back with.
+                let completion = completion.checked(blocks);
                 split.left -= 1;
                 match completion.result {
                     Err(error) if split.result.is_ok() => split.result = Err(error),

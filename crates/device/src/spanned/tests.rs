@@ -150,3 +150,40 @@ fn zones_are_those_of_the_devices_in_their_places() {
     let differ = SpannedDevice::new(vec![(plain, 10), (zoned(32, 8), 32), (zoned(32, 16), 32)]).unwrap_err();
     assert!(matches!(differ, SpanError::ZonesDiffer { device: 2, .. }), "{differ}");
 }
+
+/// A device that says of each request that it went well, and gives no buffers back.
+#[derive(Debug)]
+struct Keeping(MemoryDevice);
+
+impl BlockDevice for Keeping {
+    fn info(&self) -> &DeviceInfo {
+        self.0.info()
+    }
+
+    fn claims(&self) -> &crate::Claims {
+        self.0.claims()
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        let keep = |request: Request| {
+            let request = Request { bufs: Vec::new(), ..request };
+            Completion { request, result: Ok(()) }
+        };
+        Ticket::ready(requests.into_iter().map(keep).collect())
+    }
+}
+
+#[test]
+fn a_piece_that_comes_back_with_other_buffers_is_an_error() {
+    let parts: Vec<(PlainArc<dyn BlockDevice>, u64)> =
+        vec![(memory(4), 4), (PlainArc::new(Keeping(MemoryDevice::new(4))), 4)];
+    let device = SpannedDevice::new(parts).unwrap();
+    for request in [Request::read(2, AlignedBuf::new(4)), Request::write(2, AlignedBuf::new(4))] {
+        let error = device.execute(request).result.unwrap_err();
+        assert_eq!((error.kind, error.start, error.blocks), (crate::DeviceErrorKind::OtherBuffers, 4, 2));
+    }
+}
