@@ -160,7 +160,7 @@ impl BlockDevice for Keeping {
         self.0.info()
     }
 
-    fn claims(&self) -> &crate::Claims {
+    fn claims(&self) -> &Claims {
         self.0.claims()
     }
 
@@ -184,6 +184,6 @@ fn a_piece_that_comes_back_with_other_buffers_is_an_error() {
     let device = SpannedDevice::new(parts).unwrap();
     for request in [Request::read(2, AlignedBuf::new(4)), Request::write(2, AlignedBuf::new(4))] {
         let error = device.execute(request).result.unwrap_err();
-        assert_eq!((error.kind, error.start, error.blocks), (crate::DeviceErrorKind::OtherBuffers, 4, 2));
+        assert_eq!((error.kind, error.start, error.blocks), (DeviceErrorKind::OtherBuffers, 4, 2));
     }
 }
