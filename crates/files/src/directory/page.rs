@@ -61,8 +61,12 @@ impl Directory {
             } else if addr == BlockAddr::NEW {
                 // Reserved a moment ago by another thread, which has not put its page here yet.
                 Box::new([0; 4096])
-            } else {
+            } else if addr.is_null() {
                 return Ok(None);
+            } else {
+                // The mark of a compressed cluster, which no directory has. It is no hole that could be filled.
+                let (what, nid) = ("a dentry block of a compressed cluster", slot.node.nid());
+                return Err(FsError::Volume(Corruption::Address { what, nid, addr }.into()));
             };
             let mut shard = self.shard(block).write();
             match shard.entry(block) {

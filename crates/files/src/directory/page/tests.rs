@@ -57,6 +57,33 @@ fn a_block_that_is_not_in_use_is_not_read() {
     assert!(error.is_corruption() && error.to_string().contains(&free.0.to_string()), "{error}");
 }
 
+/// The mark of a compressed cluster is neither a block nor a hole. A hole would be filled, and this one never is: who
+/// made a name tried for ever.
+#[test]
+fn the_mark_of_a_compressed_cluster_is_an_error() {
+    let (fs, inode) = directory();
+    let (directory, volume) = (inode.directory().unwrap(), &fs.core.volume);
+    directory.shrink(0);
+    let op = volume.begin().unwrap();
+    (0..directory_blocks(&fs)).for_each(|slot| {
+        assert!(inode.node.write(&op).set_address(slot, BlockAddr::COMPRESS, volume.features()));
+    });
+    let named = |error: FsError| {
+        assert!(error.is_corruption() && error.to_string().contains(&BlockAddr::COMPRESS.0.to_string()), "{error}");
+    };
+    named(directory.page(volume, 0).unwrap_err());
+    named(directory.page_or_new(&op, 0).map(|_| ()).unwrap_err());
+    drop(op);
+    named(fs.create_file("/d/new", 0o644).unwrap_err());
+    named(fs.metadata(format!("/d/{:0>200}", 7)).unwrap_err());
+    named(fs.remove_file(format!("/d/{:0>200}", 7)).unwrap_err());
+}
+
+/// How many blocks the directory of the tests has.
+fn directory_blocks(fs: &FileSystem) -> usize {
+    usize::try_from(fs.metadata("/d").unwrap().size / 4096).unwrap()
+}
+
 /// Where a bucket lies behind all that an inode can address there is no name.
 #[test]
 fn a_block_beyond_all_is_a_hole() {
