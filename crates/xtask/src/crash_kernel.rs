@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::guest::{Bench, GuestOutput, bench, cache, programs};
+use crate::guest::{self, Bench, GuestOutput, bench, cache, kernel, programs};
 use crate::{Result, files, process};
 
 /// How long the kernel may take for all scripts of a mode, or all samples.
@@ -78,6 +78,9 @@ pub(crate) struct Args {
     /// Excuse nothing. Without this option, syncs that return early promise nothing (`kernel-trials judge --known`).
     #[arg(long)]
     nothing_excused: bool,
+    /// The series of Debian's kernels that runs the scripts, such as 6.12 or 7.3.
+    #[arg(long, value_name = "SERIES", default_value = kernel::SERIES, value_parser = guest::series)]
+    kernel: String,
     /// Run for a minute or two only.
     #[arg(long)]
     quick: bool,
@@ -90,7 +93,7 @@ pub(crate) struct Args {
 /// If something cannot be run, or a state is not as it must be.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let Kind::F2fs = args.fs;
-    let bench = bench(args.quick)?;
+    let bench = bench(&args.kernel, args.quick)?;
     // It runs in the guest and here.
     let trials = &programs::build(&cache(), &[("f2fs-trials", "kernel-trials")])?[0];
     let mut bad = Vec::new();

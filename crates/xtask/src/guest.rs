@@ -1,9 +1,9 @@
 //! `cargo xtask guest`: tests in which the Linux kernel is the judge.
 //!
-//! Each test boots a virtual machine (QEMU, with KVM where that is to be had and else in software emulation; Debian's 6.12
-//! kernel, an initial RAM disk made here)
-//! with images as its disks, runs a script in it, and compares what the kernel saw with what this project and
-//! `fsck.f2fs` see. Everything that is fetched or built is kept under `target/guest`.
+//! Each test boots a virtual machine (QEMU, with KVM where that is to be had and else in software emulation; a kernel
+//! of Debian, 6.12 where no other is asked for, an initial RAM disk made here) with images as its disks, runs a script
+//! in it, and compares what the kernel saw with what this project and `fsck.f2fs` see. Everything that is fetched or
+//! built is kept under `target/guest`.
 
 mod aged;
 mod copies;
@@ -16,7 +16,7 @@ mod fuzz_volumes;
 mod here;
 mod initrd;
 mod judge;
-mod kernel;
+pub(crate) mod kernel;
 mod machine;
 mod machinery;
 mod made_by_kernel;
@@ -84,6 +84,10 @@ pub(crate) struct Args {
     /// measures is left out, unless it is named.
     #[arg(long)]
     quick: bool,
+    /// The series of Debian's kernels that judges, such as 6.12 or 7.3. Its newest package is fetched with apt, if it
+    /// was not fetched before.
+    #[arg(long, value_name = "SERIES", default_value = kernel::SERIES, value_parser = series)]
+    kernel: String,
     /// Processors of the virtual machine of the test `scaling` [default: as many as this machine has, 16 at most].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=255))]
     processors: Option<u32>,
@@ -267,7 +271,7 @@ const BY_HAND: [Test; 12] = [
 ///
 /// If the virtual machine cannot be started, or a test in it fails.
 pub(crate) fn run(args: Args) -> Result<()> {
-    let Args { tests, list, prepare, as_tested, keep, jobs, quick, processors } = args;
+    let Args { tests, list, prepare, as_tested, keep, jobs, quick, processors, kernel } = args;
     let chosen = choose(&tests, quick)?;
     if list {
         let by_hand = if tests.is_empty() { &BY_HAND[..] } else { &[] };
@@ -279,10 +283,10 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     if prepare && as_tested {
         tools::require(tools::FOR_GUEST)?;
-        return Kernel::obtain(&cache()).map(drop);
+        return Kernel::obtain(&cache(), &kernel).map(drop);
     }
     let programs = if as_tested { Programs::as_tested()? } else { Programs::built(&cache())? };
-    let bench = Bench { processors, ..with_programs(programs, quick)? };
+    let bench = Bench { processors, ..with_programs(programs, &kernel, quick)? };
     if prepare {
         return Ok(());
     }
@@ -307,28 +311,37 @@ pub(crate) fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
+/// A kernel series: two numbers with a point between them.
+pub(crate) fn series(text: &str) -> Result<String> {
+    let is_number = |part: &str| !part.is_empty() && part.len() < 5 && part.bytes().all(|byte| byte.is_ascii_digit());
+    match text.split_once('.') {
+        Some((major, minor)) if is_number(major) && is_number(minor) => Ok(text.to_owned()),
+        _ => bail!("a series is two numbers, such as 6.12"),
+    }
+}
+
 /// Where everything is kept.
 pub(crate) fn cache() -> PathBuf {
     process::root().join("target/guest")
 }
 
-/// The equipment: the programs are built, the kernel is fetched.
+/// The equipment: the programs are built, the kernel of a series is fetched.
 ///
 /// # Errors
 ///
 /// If a program is missing and cannot be installed, or something does not build.
-pub(crate) fn bench(quick: bool) -> Result<Bench> {
-    with_programs(Programs::built(&cache())?, quick)
+pub(crate) fn bench(series: &str, quick: bool) -> Result<Bench> {
+    with_programs(Programs::built(&cache())?, series, quick)
 }
 
 /// The same with programs that were built.
-fn with_programs(programs: Programs, quick: bool) -> Result<Bench> {
+fn with_programs(programs: Programs, series: &str, quick: bool) -> Result<Bench> {
     tools::require(tools::FOR_GUEST)?;
     let cache = cache();
     let images = cache.join("images");
     fs_err::create_dir_all(&images)?;
     let here = Here { f2fs: programs.f2fs.clone(), agent: programs.agent.clone() };
-    let guest = Guest::new(&cache, programs)?;
+    let guest = Guest::new(&cache, series, programs)?;
     let bench = Bench { guest, here, images, cache, quick, processors: None };
     println!("guest tests with Linux {}", bench.guest.release());
     Ok(bench)

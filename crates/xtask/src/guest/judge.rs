@@ -9,7 +9,7 @@ use super::machine::GuestOutput;
 use crate::Result;
 
 /// F2FS's messages that report no trouble.
-const QUIET: [&str; 15] = [
+const QUIET: [&str; 16] = [
     "Mounted with checkpoint version",
     "Found nat_bits in checkpoint",
     "Start checkpoint disabled",
@@ -18,7 +18,8 @@ const QUIET: [&str; 15] = [
     "recover fsync data on readonly fs",
     // The version of Unicode that folds names.
     "Using encoding defined by superblock",
-    // Lines of a recovery.
+    // Lines of a recovery; newer kernels say with the first one that they look whether there is anything.
+    "f2fs_recover_fsync_data: recovery fsync data",
     "checkpoint: version =",
     // The devices of a volume on several.
     "Mount Device [",

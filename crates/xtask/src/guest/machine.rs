@@ -61,13 +61,13 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Fetches the kernel and builds the initial RAM disk under `cache`. The programs are found by name in the guest.
-    pub(super) fn new(cache: &Path, programs: Programs) -> Result<Self> {
+    /// Fetches the kernel of a series and builds the initial RAM disk under `cache`. The programs are found by name in the guest.
+    pub(super) fn new(cache: &Path, series: &str, programs: Programs) -> Result<Self> {
         if cfg!(not(target_arch = "x86_64")) {
             bail!("the guest tests run x86-64 programs in an x86-64 guest; this host has another architecture");
         }
         fs_err::create_dir_all(cache)?;
-        let kernel = Kernel::obtain(cache)?;
+        let kernel = Kernel::obtain(cache, series)?;
         let initrd = initrd::build(cache, &kernel, &programs.libraries)?;
         Ok(Self { kernel, initrd, cache: cache.to_owned(), programs: vec![programs.f2fs, programs.agent] })
     }

@@ -35,6 +35,11 @@ impl ModuleTree {
         Ok(Self { files, builtin })
     }
 
+    /// Whether there is a module of this name that can be loaded.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.files.contains_key(name)
+    }
+
     /// The named modules and all that they need, each after what it needs. Names that are built into the kernel are
     /// left out; a name that the kernel does not know is an error.
     pub(crate) fn load_order(&self, wanted: &[&str]) -> Result<Vec<Module>> {
