@@ -80,11 +80,14 @@ pub(crate) enum Command {
     ///
     /// A file that is missing is created, with the size of --size. A file system that is there is overwritten only with
     /// --force.
-    #[command(after_help = "\
+    #[command(
+        visible_alias = "mkfs",
+        after_help = "\
 Examples:
   f2fs format disk.img --size 1.5G --label data
   f2fs format -f /dev/sdX -O extra_attr,inode_checksum
-  f2fs format -f /dev/sdX --device /dev/sdY --device /dev/sdZ")]
+  f2fs format -f /dev/sdX --device /dev/sdY --device /dev/sdZ"
+    )]
     Format(format::FormatArgs),
     /// Print the superblock, the checkpoint, features, counts and logs.
     ///
@@ -114,7 +117,9 @@ Examples:
     /// bits were flipped, and they come back when the volume is mounted. Where that cannot be done the repair is refused:
     /// `f2fs get` copies such files out, `f2fs mount` brings them back where the damage does not stop it, --no-recovery
     /// gives them up, in a sound volume too.
-    #[command(after_help = "\
+    #[command(
+        visible_alias = "fsck",
+        after_help = "\
 Exit codes:
   0  the volume is sound; what is found all the same is what a crash may leave, such as a torn copy of the
      superblock that the other copy stands in for: it does no harm, and --repair mends it
@@ -127,7 +132,8 @@ Exit codes:
 Examples:
   f2fs check disk.img
   f2fs check --repair --backup before.bak disk.img
-  f2fs check --undo before.bak disk.img")]
+  f2fs check --undo before.bak disk.img"
+    )]
     Check(CheckArgs),
     /// Give the room of free segments back to the disk, as `fstrim` does.
     ///

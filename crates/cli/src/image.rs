@@ -156,7 +156,37 @@ fn open_on(
     options.page_cache = medium::page_cache();
     options.volume =
         options.volume.read_only(access != Access::Write).recovery(access != Access::ReadCheckpoint).newest_only(true);
-    let fs = FileSystem::open(Arc::clone(device), options).map_err(|error| match &error {
+    let fs = FileSystem::open(Arc::clone(device), options).map_err(|error| not_opened(image, &**device, error))?;
+    let shown = Quoted::path(image);
+    let recovered = fs.recovered();
+    if recovered.files != 0 {
+        let RecoveryReport { files, new_files, .. } = recovered;
+        let how = if access == Access::Write { "recovered" } else { "shown as they will be recovered" };
+        say(format_args!("{shown}: {files} files synced after the last checkpoint are {how}, {new_files} of them new"));
+    }
+    tell_left_out(image, &fs);
+    // Where it cannot be read, whatever is done with the root says so.
+    if access == Access::Read
+        && let Ok(Some(journal)) = fs.missing_journal()
+    {
+        say(format_args!("{shown}: what was synced into the journal {journal} is not shown: --journal names it"));
+    }
+    if let Some(damage) = &fs.volume().damage().superblock {
+        say(format_args!("{shown}: the other superblock is damaged: {damage}"));
+    }
+    if let Some(newer) = fs.volume().damage().newer {
+        say(format_args!(
+            "{shown}: what is shown is older than checkpoint {newer:#x}, which lost its first block: `f2fs check --repair` brings it back"
+        ));
+    } else if let Some(damage) = &fs.volume().damage().pack {
+        say(format_args!("{shown}: the other checkpoint pack is damaged: {damage}"));
+    }
+    Ok(fs)
+}
+
+/// Why the volume of an image does not open, with what helps.
+pub(crate) fn not_opened(image: &Path, device: &dyn BlockDevice, error: FsError) -> CliError {
+    match &error {
         FsError::Recovery(cause) if matches!(**cause, FsError::SyncedFile { .. }) => CliError::at(
             image,
             format_args!(
@@ -190,37 +220,12 @@ fn open_on(
                 ),
             )
         }
-        FsError::Volume(VolumeError::NoSuperblock { .. }) => match foreign(&**device) {
+        FsError::Volume(VolumeError::NoSuperblock { .. }) => match foreign(device) {
             Some(what) => CliError::at(image, what),
             None => CliError::at(image, format_args!("{error} (f2fs inspect shows what is left)")),
         },
         _ => CliError::at(image, error),
-    })?;
-    let shown = Quoted::path(image);
-    let recovered = fs.recovered();
-    if recovered.files != 0 {
-        let RecoveryReport { files, new_files, .. } = recovered;
-        let how = if access == Access::Write { "recovered" } else { "shown as they will be recovered" };
-        say(format_args!("{shown}: {files} files synced after the last checkpoint are {how}, {new_files} of them new"));
     }
-    tell_left_out(image, &fs);
-    // Where it cannot be read, whatever is done with the root says so.
-    if access == Access::Read
-        && let Ok(Some(journal)) = fs.missing_journal()
-    {
-        say(format_args!("{shown}: what was synced into the journal {journal} is not shown: --journal names it"));
-    }
-    if let Some(damage) = &fs.volume().damage().superblock {
-        say(format_args!("{shown}: the other superblock is damaged: {damage}"));
-    }
-    if let Some(newer) = fs.volume().damage().newer {
-        say(format_args!(
-            "{shown}: what is shown is older than checkpoint {newer:#x}, which lost its first block: `f2fs check --repair` brings it back"
-        ));
-    } else if let Some(damage) = &fs.volume().damage().pack {
-        say(format_args!("{shown}: the other checkpoint pack is damaged: {damage}"));
-    }
-    Ok(fs)
 }
 
 /// Says what an opening did not bring back of a journal.

@@ -47,6 +47,21 @@ fn left_with_records(image: &Path, journal: &Path, records: usize) {
     // Not closed.
 }
 
+/// With the two paths in the wrong order, the error names the one that should be a volume; neither is written to.
+#[test]
+fn an_error_names_the_path_that_it_is_about() {
+    let place = Place::new();
+    let (image, journal) = made(&place);
+    let before = (fs::read(&image).unwrap(), fs::read(&journal).unwrap());
+    for force in [&[][..], &["--force"]] {
+        let mut swapped = command(["journal", "create"]);
+        let output = run(swapped.args(force).args([&image, &journal]));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(text(&journal)) && !said.contains(text(&image)), "{said}");
+    }
+    assert!(before == (fs::read(&image).unwrap(), fs::read(&journal).unwrap()));
+}
+
 #[test]
 fn a_journal_from_its_making_to_its_end() {
     let place = Place::new();

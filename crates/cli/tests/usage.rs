@@ -178,6 +178,18 @@ fn paragraphs_of_the_help_are_filled() {
     }
 }
 
+/// Two names that everybody knows.
+#[test]
+fn format_and_check_have_the_names_of_other_tools_as_well() {
+    let place = Place::new();
+    let image = place.path("disk.img");
+    ok(command(["mkfs", "--size", "64M"]).arg(&image));
+    ok(command(["fsck"]).arg(&image));
+    for (name, known) in [("format", "mkfs"), ("check", "fsck")] {
+        assert_eq!(ok(&mut command([name, "--help"])), ok(&mut command([known, "--help"])));
+    }
+}
+
 #[test]
 fn every_subcommand_is_in_the_table_and_has_help() {
     let help = ok(&mut command(["--help"]));

@@ -1,6 +1,8 @@
 //! `cargo xtask package`: every published crate is packaged, and compiled from its package alone; and `f2fs-format` is
 //! compiled without the standard library. Nothing is fetched.
 //!
+//! Each package has the texts of its licences and a README.
+//!
 //! The packages stand beside each other in a workspace that takes each of them for what a registry would have under its
 //! name. They are checked by the compiler, and no code is made of them, which `cargo package` would do.
 
@@ -81,6 +83,11 @@ fn packages(home: &Path, crates: &[String]) -> Result<PathBuf> {
         // All files of a package have one time, whatever is in them: cargo would take those of an earlier one for built.
         process::run(Command::new("tar").arg("-xzmf").arg(&file).arg("-C").arg(&unpacked))?;
         let dir = file.file_stem().context("a package has no name")?.to_string_lossy();
+        for text in ["LICENSE-MIT", "LICENSE-APACHE", "README.md"] {
+            let (ours, packed) = (process::root().join(text), unpacked.join(&*dir).join(text));
+            let packed = fs::read(&packed).with_context(|| format!("{package} is packaged without {text}"))?;
+            ensure!(text == "README.md" || fs::read(ours)? == packed, "{package} has another {text}");
+        }
         writeln!(manifest, "{package} = {{ path = {dir:?} }}")?;
     }
     fs_err::write(unpacked.join("Cargo.toml"), manifest)?;

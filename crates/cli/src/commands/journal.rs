@@ -3,18 +3,19 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use f2fs::journal::{Journal, LaneEnd, LaneReport, Recovered, SharedMedium};
 use f2fs::uring::OpenOptions;
-use f2fs::volume::JournalArea;
 use f2fs::volume::format::{Signature, recognise};
-use f2fs::{JournalMode, JournalOptions, create_journal};
+use f2fs::volume::{JournalArea, VolumeError};
+use f2fs::{FsError, JournalMode, JournalOptions, create_journal};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
 use crate::args::journal::JournalCommand;
 use crate::error::{CliError, Context, say};
-use crate::image::{Access, device, open, open_with};
+use crate::image::{Access, device, not_opened, open, open_with};
 use crate::interrupt::{guarded, listen};
 use crate::medium;
 use crate::size::{Size, human};
@@ -56,7 +57,7 @@ fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<
     }
     let make = || {
         let medium = medium::journal_at(path, false)?;
-        create_journal(device(image, Access::Read)?, medium, force).map_err(|error| CliError::at(path, error))
+        make_journal(path, image, medium, force)
     };
     let left = || {
         let shown = Quoted::path(path);
@@ -71,6 +72,15 @@ fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<
         if !exists {
             remove_what_was_made(path);
         }
+    })
+}
+
+/// Makes the journal of a volume in `medium`, which lies at `path`. An error names the one of the two that it is about.
+fn make_journal(path: &Path, image: &Path, medium: SharedMedium, force: bool) -> Result<(), CliError> {
+    let volume = device(image, Access::Read)?;
+    create_journal(Arc::clone(&volume), medium, force).map_err(|error| match error {
+        FsError::Volume(VolumeError::Journal(_)) => CliError::at(path, error),
+        error => not_opened(image, &*volume, error),
     })
 }
 
@@ -116,7 +126,7 @@ fn attach(path: &Path, image: &Path, force: bool) -> Result<(), CliError> {
         return Err(CliError::at(path, what));
     }
     let medium = medium::journal_at(path, false)?;
-    create_journal(device(image, Access::Read)?, medium, true).map_err(|error| CliError::at(path, error))?;
+    make_journal(path, image, medium, true)?;
     say(format_args!("{} is the journal of {} now, and was that of {owner}", Quoted::path(path), Quoted::path(image)));
     Ok(())
 }
