@@ -12,6 +12,7 @@
 //! | [`Request`], [`Completion`], [`Ticket`] | a batch on its way |
 //! | [`IoQueue`] | one thread keeping a queue depth busy |
 //! | [`MemoryDevice`] | sparse, sharded, with copy-on-write snapshots |
+//! | [`NullDevice`] | keeps nothing: the floor of a measurement |
 //! | [`ZonedDevice`] | zones that are written from their start to their end, as zoned disks and NVMe namespaces demand |
 //! | [`OrderedZones`] | puts the writes of many threads to such zones in order |
 //! | [`SpannedDevice`] | several devices as one, one behind the other |
@@ -93,6 +94,7 @@ mod flush_gate;
 mod handover;
 mod info;
 mod memory;
+mod null;
 mod nvme_status;
 mod queue;
 mod recycle;
@@ -110,6 +112,7 @@ pub use flush_gate::FlushGate;
 pub use handover::{Handover, HandoverGuard};
 pub use info::DeviceInfo;
 pub use memory::{MemoryDevice, MemoryError};
+pub use null::NullDevice;
 pub use nvme_status::NvmeStatus;
 pub use queue::{IoQueue, TicketQueue};
 pub use recycle::Recycler;

@@ -210,6 +210,9 @@ pub(crate) struct Kind {
     /// Make the device of memory. Its content is lost when the server ends.
     #[arg(long, value_name = "SIZE", value_parser = whole_blocks)]
     pub(crate) memory: Option<Size>,
+    /// Make a device that keeps nothing, to measure what requests cost without a device. Reads give anything.
+    #[arg(long, value_name = "SIZE", value_parser = whole_blocks)]
+    pub(crate) null: Option<Size>,
     /// Make the device of a file or another block device.
     #[arg(long, value_name = "IMG")]
     pub(crate) file: Option<PathBuf>,

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use f2fs::device::{BLOCK_SIZE, BlockDevice, MemoryDevice, MemoryError, ZonedDevice};
+use f2fs::device::{BLOCK_SIZE, BlockDevice, MemoryDevice, MemoryError, NullDevice, ZonedDevice};
 use f2fs::sync::PlainArc;
 use f2fs::uring::OpenOptions;
 use f2fs_device_test::{FaultDevice, LoggingDevice, SlowDevice};
@@ -58,6 +58,7 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
             zones.layout().zones(zones.size / BLOCK_SIZE as u64).map_err(CliError::usage)?;
             memory(zones.size)?
         }
+        Kind { null: Some(size), .. } => null(size.0)?,
         Kind { memory: size, .. } => memory(size.map_or(0, |size| size.0))?,
     };
     starter.as_ref().map_or(Ok(()), Starter::makes)?;
@@ -111,6 +112,14 @@ fn memory(bytes: u64) -> Result<PlainArc<dyn BlockDevice>, CliError> {
         error => CliError::new(error),
     })?;
     Ok(PlainArc::new(device))
+}
+
+/// The largest size is that of the largest file.
+fn null(bytes: u64) -> Result<PlainArc<dyn BlockDevice>, CliError> {
+    if i64::try_from(bytes).is_err() {
+        return Err(CliError::usage(format_args!("no device has {bytes} bytes: {} is the most", i64::MAX)));
+    }
+    Ok(PlainArc::new(NullDevice::new(bytes / BLOCK_SIZE as u64)))
 }
 
 /// A new log, which goes away again if no device comes to write it.

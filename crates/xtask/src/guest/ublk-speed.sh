@@ -41,6 +41,7 @@ null() {
 }
 list=
 truncate -s 256M /tmp/ours /tmp/peers
+ours null --null 256M
 ours memory --memory 256M
 ours file --file /tmp/ours
 ours zones --zoned 256M:16M

@@ -27,7 +27,8 @@ const QUEUES: u32 = 2;
 const RUBLK: &str = "0.2.15";
 
 /// Ours, and what it is compared with.
-const PAIRS: [(&str, &str); 7] = [
+const PAIRS: [(&str, &str); 8] = [
+    ("null", "rublk-null"),
     ("memory", "rublk-null"),
     ("file", "rublk-loop"),
     ("zones", "rublk-zoned"),
