@@ -19,16 +19,19 @@
 //! `target/checkpoint_pause.csv` has every round.
 
 use std::error::Error;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::{Parser, value_parser};
 use f2fs::device::{BlockDevice, MemoryDevice};
 use f2fs::uring::{OpenOptions, UringDevice};
 use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{FileSystem, FsError, Options};
+use f2fs_benches::arguments::{ByCargo, seconds};
 use f2fs_benches::report::{Csv, machine};
 use f2fs_workload::report::Latencies;
 use rustix::time::{ClockId, clock_gettime};
@@ -44,12 +47,26 @@ const ALONE: u8 = 0;
 const DURING: u8 = 1;
 const ENOUGH: u8 = 2;
 
+/// How long operations wait while a checkpoint is written, and how many get through.
+#[derive(Debug, Parser)]
 struct Args {
+    /// New inodes that the checkpoint writes.
+    #[arg(long, value_delimiter = ',', default_values_t = [20_000, 100_000, 300_000])]
     inodes: Vec<u64>,
-    rounds: usize,
-    seconds: f64,
-    threads: usize,
+    /// Rounds of each.
+    #[arg(long, default_value = "3")]
+    rounds: NonZeroUsize,
+    /// Seconds that the threads work alone.
+    #[arg(long, default_value = "1", value_parser = seconds)]
+    seconds: Duration,
+    /// Threads: 1 to 128.
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u16).range(1..=128))]
+    threads: u16,
+    /// A directory for the volume's file, in place of memory.
+    #[arg(long)]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    by_cargo: ByCargo,
 }
 
 /// The operations of a step.
@@ -86,7 +103,7 @@ struct Round {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let args = args()?;
+    let args = Args::parse();
     println!("{}", machine());
     let mut csv = Csv::create(
         "checkpoint_pause",
@@ -106,7 +123,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "during: 50, 99.9 %, longest us"
     );
     for &inodes in &args.inodes {
-        for round in 0..args.rounds {
+        for round in 0..args.rounds.get() {
             let measured = measure(&args, inodes)?;
             let [alone, during] = measured.rates;
             for (name, phase) in ["alone", "during"].into_iter().zip(&measured.phases) {
@@ -162,7 +179,7 @@ fn measure(args: &Args, inodes: u64) -> Result<Round, Box<dyn Error>> {
     format(&*device, &options)?;
     let volume = VolumeOptions::new().dirty_nodes(u64::MAX / 2);
     let fs = FileSystem::open(device, Options::new().volume(volume))?;
-    for thread in 0..args.threads {
+    for thread in 0..usize::from(args.threads) {
         fs.create_dir(format!("/own-{thread}"), 0o755)?;
         for number in 0..OVERWRITTEN {
             fs.create_file(format!("/own-{thread}/data-{number}"), 0o644)?.write_at(&[1; 4096], 0)?;
@@ -177,14 +194,14 @@ fn measure(args: &Args, inodes: u64) -> Result<Round, Box<dyn Error>> {
     }
     let phase = AtomicU8::new(ALONE);
     let result = std::thread::scope(|scope| -> Result<Round, Box<dyn Error>> {
-        let workers: Vec<_> = (0..args.threads)
+        let workers: Vec<_> = (0..usize::from(args.threads))
             .map(|thread| {
                 let (fs, phase) = (&fs, &phase);
                 scope.spawn(move || work(fs, thread, phase))
             })
             .collect();
         let begun = Instant::now();
-        std::thread::sleep(Duration::from_secs_f64(args.seconds));
+        std::thread::sleep(args.seconds);
         let alone = begun.elapsed();
         phase.store(DURING, Ordering::SeqCst);
         let begun = Instant::now();
@@ -273,28 +290,4 @@ fn work(fs: &FileSystem, thread: usize, phase: &AtomicU8) -> Result<[Phase; 2], 
 fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-fn args() -> Result<Args, Box<dyn Error>> {
-    let mut args = Args { inodes: vec![20_000, 100_000, 300_000], rounds: 3, seconds: 1.0, threads: 1, dir: None };
-    // `cargo bench` adds --bench.
-    let mut rest = std::env::args().skip(1).filter(|arg| arg != "--bench");
-    while let Some(name) = rest.next() {
-        let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
-        match name.as_str() {
-            "--inodes" => args.inodes = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
-            "--rounds" => args.rounds = value.parse()?,
-            "--seconds" => args.seconds = value.parse()?,
-            "--threads" => args.threads = value.parse()?,
-            "--dir" => args.dir = Some(value.into()),
-            _ => return Err(format!("unknown option {name}").into()),
-        }
-    }
-    if args.rounds == 0 || args.inodes.is_empty() || !(0.01..=60.0).contains(&args.seconds) {
-        return Err("at least one round and one number of inodes, and 0.01 to 60 seconds".into());
-    }
-    if !(1..=128).contains(&args.threads) {
-        return Err("1 to 128 threads".into());
-    }
-    Ok(args)
 }

@@ -8,6 +8,7 @@
 //! are all dirty. The numbers of threads take turns.
 
 use std::error::Error;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use f2fs::device::MemoryDevice;
 use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{FileSystem, Options};
+use f2fs_benches::arguments::ByCargo;
 use f2fs_benches::report::machine;
 
 /// Blocks of the volume: 6 GiB.
@@ -33,11 +35,10 @@ struct Args {
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
     threads: Vec<usize>,
     /// Rounds of each.
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// cargo passes it.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[arg(long, default_value = "3")]
+    rounds: NonZeroUsize,
+    #[command(flatten)]
+    by_cargo: ByCargo,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -45,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", machine());
     println!("{} new files; ms until they are closed, of {} rounds", args.inodes, args.rounds);
     let mut times = vec![Vec::new(); args.threads.len()];
-    for _ in 0..args.rounds {
+    for _ in 0..args.rounds.get() {
         for (threads, times) in args.threads.iter().zip(&mut times) {
             times.push(close(args.inodes, *threads)?);
         }

@@ -38,16 +38,19 @@
 
 use std::error::Error;
 use std::io::{self, Write as _};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::{Parser, value_parser};
 use f2fs::device::{AlignedBuf, BlockDevice};
 use f2fs::uring::{Direct, Engine, OpenOptions, UringDevice};
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{File, FileSystem, Options, ReadSlice, WriteSlice};
+use f2fs_benches::arguments::{ByCargo, seconds, temporary};
 use f2fs_benches::report::{Csv, ascending, machine};
 use f2fs_device_test::Random;
 
@@ -100,24 +103,45 @@ struct Measure {
     cpu: f64,
 }
 
+/// Reading and writing a file of a volume, beside fio on a plain file of the same size and file system.
+#[derive(Debug, Parser)]
 struct Args {
+    /// A directory for the files.
+    #[arg(long, default_value_os_t = temporary())]
     dir: PathBuf,
-    bytes: u64,
-    time: Duration,
-    rounds: usize,
+    /// Size of the file that is read and written, of 64 MiB at least.
+    #[arg(long, default_value_t = 512, value_parser = value_parser!(u64).range(64..=1 << 20))]
+    mib: u64,
+    /// Seconds of each measurement.
+    #[arg(long, default_value = "2", value_parser = seconds)]
+    seconds: Duration,
+    /// Rounds of each.
+    #[arg(long, default_value = "5")]
+    rounds: NonZeroUsize,
+    /// Only the rows whose name has this in it.
+    #[arg(long, default_value = "", hide_default_value = true)]
     only: String,
+    #[command(flatten)]
+    by_cargo: ByCargo,
+}
+
+impl Args {
+    /// Bytes of the file.
+    fn bytes(&self) -> u64 {
+        self.mib.next_multiple_of(2) << 20
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let args = args()?;
+    let args = Args::parse();
     let fio = Command::new("fio").arg("--version").output();
     let fio = fio.map_err(|error| io::Error::new(error.kind(), format!("fio (package fio): {error}")))?;
     println!("{}; {}", machine(), String::from_utf8_lossy(&fio.stdout).trim());
     let dir = tempfile::Builder::new().prefix("files_vs_fio-").tempdir_in(&args.dir)?;
     let (plain, image) = (dir.path().join("plain"), dir.path().join("image"));
-    fill(&plain, args.bytes)?;
+    fill(&plain, args.bytes())?;
     // Room for what is written before the old blocks are free.
-    fill(&image, args.bytes * 3 + (256 << 20))?;
+    fill(&image, args.bytes() * 3 + (256 << 20))?;
 
     println!(
         "{:38} {:>10} {:>10} {:>7} {:>11} {:>9} {:>9}",
@@ -127,9 +151,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut csv = Csv::create("files_vs_fio", columns)?;
     for workload in WORKLOADS.into_iter().filter(|workload| workload.name.contains(&args.only)) {
         let fs = volume(&image)?;
-        let file = make_file(&fs, args.bytes)?;
+        let file = make_file(&fs, args.bytes())?;
         let mut rounds = Vec::new();
-        for round in 0..args.rounds {
+        for round in 0..args.rounds.get() {
             let mut theirs = None;
             if round % 2 == 0 {
                 theirs = Some(run_fio(&args, &plain, workload)?);
@@ -222,7 +246,12 @@ struct Offsets {
 impl Offsets {
     fn new(workload: Workload, args: &Args) -> Offsets {
         let bytes = workload.bytes as u64;
-        Offsets { next: AtomicU64::new(0), bytes, places: args.bytes / bytes, random: workload.fio.starts_with("rand") }
+        Offsets {
+            next: AtomicU64::new(0),
+            bytes,
+            places: args.bytes() / bytes,
+            random: workload.fio.starts_with("rand"),
+        }
     }
 
     fn next(&self) -> u64 {
@@ -264,7 +293,7 @@ fn threads(file: &File, workload: Workload, args: &Args) -> Result<Measure, Box<
         // Aligned, as fio's are.
         let mut buf = AlignedBuf::new(workload.bytes / 4096);
         let mut done = 0;
-        while clock.start.elapsed() < args.time {
+        while clock.start.elapsed() < args.seconds {
             if workload.write {
                 file.write_at(buf.as_bytes(), offsets.next())?;
             } else {
@@ -291,7 +320,7 @@ fn many(file: &File, workload: Workload, args: &Args) -> Result<Measure, Box<dyn
     let batch = if workload.bytes == SEGMENT { 64 } else { 2048 };
     let mut bufs: Vec<_> = (0..batch).map(|_| AlignedBuf::new(workload.bytes / 4096)).collect();
     let (clock, mut done) = (Clock::start(), 0);
-    while clock.start.elapsed() < args.time {
+    while clock.start.elapsed() < args.seconds {
         if workload.write {
             let mut writes: Vec<_> = bufs.iter().map(|buf| WriteSlice::new(offsets.next(), buf.as_bytes())).collect();
             file.write_many(workload.depth, &mut writes)?;
@@ -314,8 +343,8 @@ fn run_fio(args: &Args, path: &Path, workload: Workload) -> Result<Measure, Box<
         .arg(format!("--rw={}", workload.fio))
         .arg(format!("--bs={}", workload.bytes))
         .arg(format!("--iodepth={}", workload.depth))
-        .arg(format!("--size={}", args.bytes))
-        .arg(format!("--runtime={}ms", args.time.as_millis()))
+        .arg(format!("--size={}", args.bytes()))
+        .arg(format!("--runtime={}ms", args.seconds.as_millis()))
         .output()?;
     if !output.status.success() {
         return Err(format!("fio: {}", String::from_utf8_lossy(&output.stderr)).into());
@@ -327,31 +356,4 @@ fn run_fio(args: &Args, path: &Path, workload: Workload) -> Result<Measure, Box<
     let busy = (number(&job["usr_cpu"])? + number(&job["sys_cpu"])?) / 100.0;
     let cpu = busy * number(&job["job_runtime"])? * 1000.0 / number(&side["total_ios"])?;
     Ok(Measure { per_second: number(&side["iops"])?, cpu })
-}
-
-fn args() -> Result<Args, Box<dyn Error>> {
-    let mut args = Args {
-        dir: std::env::temp_dir(),
-        bytes: 512 << 20,
-        time: Duration::from_secs(2),
-        rounds: 5,
-        only: String::new(),
-    };
-    // `cargo bench` adds --bench.
-    let mut rest = std::env::args().skip(1).filter(|arg| arg != "--bench");
-    while let Some(name) = rest.next() {
-        let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
-        match name.as_str() {
-            "--dir" => args.dir = value.into(),
-            "--mib" => args.bytes = value.parse::<u64>()?.next_multiple_of(2) << 20,
-            "--seconds" => args.time = Duration::from_secs_f64(value.parse()?),
-            "--rounds" => args.rounds = value.parse()?,
-            "--only" => args.only = value,
-            _ => return Err(format!("unknown option {name}").into()),
-        }
-    }
-    if args.rounds == 0 || args.bytes < 64 << 20 {
-        return Err("at least one round and 64 MiB".into());
-    }
-    Ok(args)
 }

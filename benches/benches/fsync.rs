@@ -48,15 +48,18 @@
 //! 1.11 and 0.96, 16 gave 1.15 and 1.08, 64 gave 1.14 and 1.12 and less at 64. It is 16.
 
 use std::error::Error;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use clap::{Parser, value_parser};
 use f2fs::device::{AlignedBuf, BlockDevice};
 use f2fs::uring::{OpenOptions, UringDevice};
 use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{File, FileSystem, Options};
+use f2fs_benches::arguments::{ByCargo, seconds, temporary};
 use f2fs_benches::report::{Csv, ascending, machine};
 
 const BLOCK: usize = 4096;
@@ -75,15 +78,27 @@ struct Measure {
     worst_percent: Duration,
 }
 
+/// Syncs of files from 1 to 128 threads, beside what the device's own flushes allow, and beside a checkpoint for each.
+#[derive(Debug, Parser)]
 struct Args {
+    /// A directory for the files.
+    #[arg(long, default_value_os_t = temporary())]
     dir: PathBuf,
-    rounds: usize,
-    seconds: f64,
-    most: usize,
+    /// Rounds of each.
+    #[arg(long, default_value = "3")]
+    rounds: NonZeroUsize,
+    /// Seconds that a thread would need alone, by the device alone.
+    #[arg(long, default_value = "0.3", value_parser = seconds)]
+    seconds: Duration,
+    /// The most threads: 1 to 128.
+    #[arg(long, default_value_t = 128, value_parser = value_parser!(u16).range(1..=128))]
+    most: u16,
+    #[command(flatten)]
+    by_cargo: ByCargo,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let args = args()?;
+    let args = Args::parse();
     println!("{}", machine());
     let dir = tempfile::Builder::new().prefix("fsync-").tempdir_in(&args.dir)?;
     let (plain, image) = (filled(&dir.path().join("plain"))?, filled(&dir.path().join("image"))?);
@@ -92,7 +107,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     options.discard = false;
     format(&*image, &options)?;
     let fs = FileSystem::open(image.clone(), Options::new().volume(VolumeOptions::new().discard(false)))?;
-    let files = (0..args.most)
+    let files = (0..usize::from(args.most))
         .map(|number| {
             let file = fs.create_file(format!("/{number}"), 0o644)?;
             file.write_at(&vec![1; BLOCKS as usize * BLOCK], 0)?;
@@ -116,7 +131,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "device us, 99 %",
         "sync us, 99 %"
     );
-    for threads in THREADS.into_iter().filter(|threads| *threads <= args.most) {
+    for threads in THREADS.into_iter().filter(|threads| *threads <= usize::from(args.most)) {
         let device = |thread: usize, turn: u64| {
             let at = thread as u64 * BLOCKS + turn * 7 % BLOCKS;
             plain.write(at, AlignedBuf::from_bytes(&[2; BLOCK])).and_then(|()| plain.flush()).map_err(|e| e.to_string())
@@ -141,10 +156,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             write(thread, turn).and_then(|_| fs.checkpoint()).map(|_| ()).map_err(|error| error.to_string())
         };
         let probe = measure(1, 30, &device)?;
-        let turns = ((probe.per_second * args.seconds) as u64).clamp(10, 20_000);
+        let turns = ((probe.per_second * args.seconds.as_secs_f64()) as u64).clamp(10, 20_000);
         let few = (turns / 8).max(3);
         let mut rounds: [Vec<Measure>; VARIANTS.len()] = Default::default();
-        for round in 0..args.rounds {
+        for round in 0..args.rounds.get() {
             for variant in 0..VARIANTS.len() {
                 let variant = (variant + round) % VARIANTS.len();
                 fs.checkpoint()?;
@@ -247,24 +262,4 @@ fn filled(path: &Path) -> Result<Arc<UringDevice>, Box<dyn Error>> {
     }
     file.sync_all()?;
     Ok(UringDevice::open(path, OpenOptions::new())?)
-}
-
-fn args() -> Result<Args, Box<dyn Error>> {
-    let mut args = Args { dir: std::env::temp_dir(), rounds: 3, seconds: 0.3, most: 128 };
-    // `cargo bench` adds --bench.
-    let mut rest = std::env::args().skip(1).filter(|arg| arg != "--bench");
-    while let Some(name) = rest.next() {
-        let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
-        match name.as_str() {
-            "--dir" => args.dir = value.into(),
-            "--rounds" => args.rounds = value.parse()?,
-            "--seconds" => args.seconds = value.parse()?,
-            "--most" => args.most = value.parse()?,
-            _ => return Err(format!("unknown option {name}").into()),
-        }
-    }
-    if args.rounds == 0 || !(1..=128).contains(&args.most) {
-        return Err("at least one round, and 1 to 128 threads".into());
-    }
-    Ok(args)
 }

@@ -25,6 +25,7 @@ use f2fs::device::{BlockDevice, MemoryDevice, ZoneLayout, ZonedDevice};
 use f2fs::volume::WriteStat;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{FileSystem, FlusherOptions, FsError, Options};
+use f2fs_benches::arguments::{ByCargo, seconds};
 use f2fs_benches::report::{Csv, machine};
 use f2fs_device_test::{Random, SlowDevice};
 use f2fs_format::feature::Features;
@@ -54,24 +55,20 @@ struct Args {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=128))]
     threads: u64,
     /// Seconds for each row.
-    #[arg(long, default_value_t = 5.0)]
-    seconds: f64,
+    #[arg(long, default_value = "5", value_parser = seconds)]
+    seconds: Duration,
     /// Milliseconds that the device takes for a flush.
     #[arg(long, default_value_t = 0.0)]
     flush: f64,
     /// A thread writes the checkpoints that are due beside operations.
     #[arg(long)]
     attended: bool,
-    /// cargo passes it.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    by_cargo: ByCargo,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
-    if !(0.01..=3600.0).contains(&args.seconds) {
-        return Err("0.01 to 3600 seconds".into());
-    }
     if !(0.0..=1000.0).contains(&args.flush) {
         return Err("0 to 1000 ms for a flush".into());
     }
@@ -148,7 +145,7 @@ fn measure(args: &Args, full: u64, zones: bool) -> Result<Row, Box<dyn Error>> {
             })
         };
         let threads: Vec<_> = (0..args.threads).map(work).collect();
-        std::thread::sleep(Duration::from_secs_f64(args.seconds));
+        std::thread::sleep(args.seconds);
         end.store(true, Ordering::Relaxed);
         let mut all = Latencies::default();
         for thread in threads {

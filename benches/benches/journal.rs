@@ -13,19 +13,35 @@
 //! passed. In the end: the processor time of a sync of 4 KiB of a file, with its data in the journal.
 
 use std::error::Error;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use clap::{Parser, value_parser};
 use f2fs::device::MemoryDevice;
 use f2fs::journal::{Create, Entry, Journal, RegionMedium, Uuid};
 use f2fs::pmem::{MemoryRegion, PersistentRegion};
 use f2fs::{FileSystem, JournalMode, JournalOptions, Options, create_journal};
+use f2fs_benches::arguments::ByCargo;
 use f2fs_benches::report::{Csv, ascending, machine};
 use f2fs_benches::workers::{Team, thread_counts};
 use rustix::time::{ClockId, clock_gettime};
 
 const BYTES: usize = 256 << 20;
 const SIZES: [usize; 3] = [64, 4096, 65536];
+
+/// Appends to a journal in ordinary memory, beside a log as it is usually written.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Milliseconds of each measurement.
+    #[arg(long, default_value_t = 200, value_parser = value_parser!(u64).range(1..=600_000))]
+    milliseconds: u64,
+    /// Rounds of each.
+    #[arg(long, default_value = "5")]
+    rounds: NonZeroUsize,
+    #[command(flatten)]
+    by_cargo: ByCargo,
+}
 
 /// The usual log.
 struct Naive {
@@ -74,16 +90,8 @@ fn median(values: Vec<f64>) -> f64 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (mut time, mut rounds) = (Duration::from_millis(200), 5);
-    let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
-    while let Some(word) = words.next() {
-        let number: u64 = words.next().ok_or("a number is missing")?.parse()?;
-        match &*word {
-            "--milliseconds" => time = Duration::from_millis(number),
-            "--rounds" => rounds = number.max(1),
-            _ => return Err(format!("unknown: {word}").into()),
-        }
-    }
+    let Args { milliseconds, rounds, .. } = Args::parse();
+    let time = Duration::from_millis(milliseconds);
     println!("{}", machine());
     println!("nanoseconds for an append: processor time of all threads, and time that passed for all of them together");
     println!(
@@ -112,7 +120,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 ((time.as_secs_f64() / each) as u64 / threads as u64).max(16)
             };
             let count = operations(&|| append(&journal, &payload)).min(operations(&|| naive.append(&payload)));
-            for round in 0..rounds {
+            for round in 0..rounds.get() {
                 let work: [&(dyn Fn() + Sync); 2] = [&|| append(&journal, &payload), &|| naive.append(&payload)];
                 for (which, name) in ["journal", "naive"].into_iter().enumerate() {
                     let work = work[which];

@@ -32,6 +32,7 @@ mod measured {
     use std::path::PathBuf;
 
     use clap::Parser;
+    use f2fs_benches::arguments::ByCargo;
     use f2fs_benches::scaling::real::{Rate, Volumes, measure, memory};
     use f2fs_benches::scaling::{Subject, Workload, hardware};
     use f2fs_nat::Policy;
@@ -65,9 +66,8 @@ mod measured {
         /// Comma separated values, in this file.
         #[arg(long)]
         csv: Option<PathBuf>,
-        /// cargo passes it.
-        #[arg(long, hide = true)]
-        bench: bool,
+        #[command(flatten)]
+        by_cargo: ByCargo,
     }
 
     pub(super) fn main() -> std::io::Result<()> {
@@ -176,6 +176,7 @@ mod played {
     use std::path::PathBuf;
 
     use clap::Parser;
+    use f2fs_benches::arguments::ByCargo;
     use f2fs_benches::manycore::{Curve, Subject, Workload, measure, pause, svg, validate};
     use f2fs_nat::Policy;
     use f2fs_sync::manycore::{Hot, Machine};
@@ -228,9 +229,8 @@ mod played {
         /// The most expensive lines, with their place in the source.
         #[arg(long)]
         lines: bool,
-        /// cargo passes it.
-        #[arg(long, hide = true)]
-        bench: bool,
+        #[command(flatten)]
+        by_cargo: ByCargo,
     }
 
     /// The numbers of cores that are played if none are asked for.

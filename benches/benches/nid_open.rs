@@ -57,10 +57,10 @@ fn open(source: &Arc<OnDevice>) -> Nat {
 }
 
 fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
     println!("{}", machine());
     println!("{:.2} bytes of memory per NID with all of them cached", Nat::bytes_per_nid());
     let source = Arc::new(OnDevice::new());
-    let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("nid_open");
     group.sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(3));
     group.bench_function("lazy", |bencher| {

@@ -17,52 +17,55 @@
 use std::error::Error;
 use std::fs;
 use std::io::Write as _;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::{Parser, value_parser};
 use f2fs::device::{AlignedBuf, BLOCK_SIZE, BlockDevice};
 use f2fs::pmem::{MemoryRegion, PmemDevice, WriteBack};
 use f2fs::uring::{Engine, OpenOptions, UringDevice};
+use f2fs_benches::arguments::ByCargo;
 use f2fs_benches::report::{Csv, ascending, machine};
 use f2fs_device_test::pmem::CountedRegion;
 use f2fs_workload::pmem::{HEAD, Plan, SIZES, Sample, Way, measure_mapped, measure_other, ratio};
 
+/// Transfers on persistent memory, beside a bare copy, and beside io_uring.
+#[derive(Debug, Parser)]
 struct Args {
-    mib: usize,
-    plan: Plan,
-    file: Option<String>,
-}
-
-fn args() -> Result<Args, Box<dyn Error>> {
-    let mut args = Args { mib: 256, plan: Plan { rounds: 7, time: Duration::from_millis(300) }, file: None };
-    let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
-    while let Some(word) = words.next() {
-        let mut number = || words.next().ok_or("a number is missing")?.parse::<u64>().map_err(Box::<dyn Error>::from);
-        match &*word {
-            "--mib" => args.mib = usize::try_from(number()?)?.max(4),
-            "--milliseconds" => args.plan.time = Duration::from_millis(number()?),
-            "--rounds" => args.plan.rounds = u32::try_from(number()?)?.max(1),
-            _ => args.file = Some(word),
-        }
-    }
-    Ok(args)
+    /// Memory that is used without a FILE.
+    #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(4..=1 << 20))]
+    mib: u32,
+    /// Milliseconds of each measurement.
+    #[arg(long, default_value_t = 300, value_parser = value_parser!(u64).range(1..=600_000))]
+    milliseconds: u64,
+    /// Rounds of each.
+    #[arg(long, default_value = "7")]
+    rounds: NonZeroU32,
+    /// A file in persistent memory, or a character device of it. What it holds is lost. Without it, ordinary memory
+    /// stands in.
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    by_cargo: ByCargo,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let args = args()?;
+    let args = Args::parse();
+    let plan = Plan { rounds: args.rounds.get(), time: Duration::from_millis(args.milliseconds) };
     println!("{}; {}", machine(), WriteBack::detect());
     let samples = if let Some(file) = &args.file {
         let device = PmemDevice::open(file, f2fs::pmem::OpenOptions::new())?;
         println!("{}", device.info().description);
-        measure_mapped(&*device, args.plan)?
+        measure_mapped(&*device, plan)?
     } else {
         println!("ordinary memory, which stands in for persistent memory; `other` is io_uring on /dev/shm");
-        let device = PmemDevice::new(MemoryRegion::new(args.mib << 20)?);
-        let mut samples = measure_mapped(&device, args.plan)?;
+        let device = PmemDevice::new(MemoryRegion::new((args.mib as usize) << 20)?);
+        let mut samples = measure_mapped(&device, plan)?;
         drop(device);
         let dir = tempfile::tempdir_in("/dev/shm")?;
         let options = OpenOptions::new().engine(Engine::IoUring);
-        let other = UringDevice::create(dir.path().join("image"), (args.mib as u64) << 20, options)?;
-        samples.extend(measure_other(&*other, args.plan)?);
+        let other = UringDevice::create(dir.path().join("image"), u64::from(args.mib) << 20, options)?;
+        samples.extend(measure_other(&*other, plan)?);
         fs::remove_file(dir.path().join("image"))?;
         samples
     };

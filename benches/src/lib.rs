@@ -1,5 +1,6 @@
 //! Helpers that the benches share.
 
+pub mod arguments;
 #[cfg(f2fs_counting)]
 pub mod cache_lines;
 pub mod filled;

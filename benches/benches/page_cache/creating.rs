@@ -14,7 +14,7 @@ const DATA: [u8; 4096] = [0x3c; 4096];
 
 pub(crate) fn beside_direct(place: &Place) -> Result<Row<'_>> {
     let image = place.filled("image", place.image_bytes())?;
-    let (files, cache) = (place.args.files, place.args.cache);
+    let (files, cache) = (place.args.files, place.args.cache());
     let other = image.clone();
     Ok(Row {
         name: "create, direct",
@@ -27,7 +27,7 @@ pub(crate) fn beside_direct(place: &Place) -> Result<Row<'_>> {
 
 pub(crate) fn beside_ext4(place: &Place) -> Result<Row<'_>> {
     let image = place.filled("image", place.image_bytes())?;
-    let (files, cache) = (place.args.files, place.args.cache);
+    let (files, cache) = (place.args.files, place.args.cache());
     let loop_file = place.filled("ext4", place.image_bytes())?;
     let dir = place.path("ext4-mounted");
     Ok(Row {

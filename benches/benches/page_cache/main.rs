@@ -39,22 +39,55 @@ mod volumes;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use clap::{Parser, value_parser};
+use f2fs_benches::arguments::{ByCargo, temporary};
 use f2fs_benches::report::{Csv, ascending, machine};
 
 /// What may go wrong.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
+/// What the page cache is worth: beside the same calls without it, and beside Linux's own caches on the same disk.
+#[derive(Debug, Parser)]
 struct Args {
+    /// A directory for the files.
+    #[arg(long, default_value_os_t = temporary())]
     dir: PathBuf,
-    rounds: usize,
+    /// Rounds of each.
+    #[arg(long, default_value = "3")]
+    rounds: NonZeroUsize,
+    /// New files of 4 KiB.
+    #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u64).range(1..=1 << 24))]
     files: u64,
-    bytes: u64,
-    cache: u64,
+    /// Size of the file that is written in order.
+    #[arg(long, default_value_t = 1024, value_parser = value_parser!(u64).range(2..=1 << 20))]
+    mib: u64,
+    /// Size of the page cache.
+    #[arg(long, default_value_t = 1024, value_parser = value_parser!(u64).range(1..=1 << 20))]
+    cache_mib: u64,
+    /// The tree that is copied.
+    #[arg(long, default_value = "/usr/share")]
     tree: PathBuf,
+    /// Only the rows whose name has this in it.
+    #[arg(long, default_value = "", hide_default_value = true)]
     only: String,
+    #[command(flatten)]
+    by_cargo: ByCargo,
+}
+
+impl Args {
+    /// Bytes of the file that is written in order.
+    fn bytes(&self) -> u64 {
+        self.mib.next_multiple_of(2) << 20
+    }
+
+    /// Bytes of the page cache.
+    fn cache(&self) -> u64 {
+        self.cache_mib << 20
+    }
 }
 
 /// Files that all rows use.
@@ -85,7 +118,7 @@ impl Place {
     /// Bytes of an image: data and nodes of the small files, or the large one twice, and room for what is written
     /// before the old is free.
     fn image_bytes(&self) -> u64 {
-        (self.args.files * 3 * 4096).max(self.args.bytes * 3).next_multiple_of(2 << 20) + (256 << 20)
+        (self.args.files * 3 * 4096).max(self.args.bytes() * 3).next_multiple_of(2 << 20) + (256 << 20)
     }
 }
 
@@ -139,7 +172,7 @@ struct Row<'a> {
 }
 
 fn main() -> Result<()> {
-    let args = args()?;
+    let args = Args::parse();
     println!("{}; load {}", machine(), std::fs::read_to_string("/proc/loadavg")?.trim());
     let dir = tempfile::Builder::new().prefix("page_cache-").tempdir_in(&args.dir)?;
     let place = Place { args, dir };
@@ -176,7 +209,7 @@ fn main() -> Result<()> {
 /// Runs both sides in turn, and prints the row.
 fn contest(place: &Place, mut row: Row<'_>, csv: &mut Csv) -> Result<()> {
     let mut rounds = Vec::new();
-    for round in 0..place.args.rounds {
+    for round in 0..place.args.rounds.get() {
         let (theirs, ours) = if round % 2 == 0 {
             let theirs = (row.theirs)()?;
             (theirs, (row.ours)()?)
@@ -234,35 +267,4 @@ fn load() -> io::Result<String> {
 /// An error with what was tried.
 fn about<T, E: std::fmt::Display>(what: impl AsRef<Path>, result: std::result::Result<T, E>) -> Result<T> {
     result.map_err(|error| format!("{}: {error}", what.as_ref().display()).into())
-}
-
-fn args() -> Result<Args> {
-    let mut args = Args {
-        dir: std::env::temp_dir(),
-        rounds: 3,
-        files: 100_000,
-        bytes: 1 << 30,
-        cache: 1 << 30,
-        tree: "/usr/share".into(),
-        only: String::new(),
-    };
-    // `cargo bench` adds --bench.
-    let mut rest = std::env::args().skip(1).filter(|arg| arg != "--bench");
-    while let Some(name) = rest.next() {
-        let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
-        match name.as_str() {
-            "--dir" => args.dir = value.into(),
-            "--rounds" => args.rounds = value.parse()?,
-            "--files" => args.files = value.parse()?,
-            "--mib" => args.bytes = value.parse::<u64>()?.next_multiple_of(2) << 20,
-            "--cache-mib" => args.cache = value.parse::<u64>()? << 20,
-            "--tree" => args.tree = value.into(),
-            "--only" => args.only = value,
-            _ => return Err(format!("unknown option {name}").into()),
-        }
-    }
-    if args.rounds == 0 || args.files == 0 || args.bytes < 2 << 20 || args.cache == 0 {
-        return Err("at least one round, one file, 2 MiB and a cache".into());
-    }
-    Ok(args)
 }

@@ -47,8 +47,8 @@ impl Stream {
 
 pub(crate) fn beside_fio(place: &Place) -> Result<Row<'_>> {
     let image = place.filled("image", place.image_bytes())?;
-    let plain = place.filled("plain", place.args.bytes)?;
-    let (bytes, cache) = (place.args.bytes, place.args.cache);
+    let plain = place.filled("plain", place.args.bytes())?;
+    let (bytes, cache) = (place.args.bytes(), place.args.cache());
     let ours = Stream::new(&image, bytes, cache)?;
     Ok(Row {
         name: "stream, fio",
@@ -62,7 +62,7 @@ pub(crate) fn beside_fio(place: &Place) -> Result<Row<'_>> {
 pub(crate) fn beside_direct(place: &Place) -> Result<Row<'_>> {
     let image = place.filled("image", place.image_bytes())?;
     let second = place.filled("image-2", place.image_bytes())?;
-    let (bytes, cache) = (place.args.bytes, place.args.cache);
+    let (bytes, cache) = (place.args.bytes(), place.args.cache());
     let (ours, theirs) = (Stream::new(&image, bytes, cache)?, Stream::new(&second, bytes, 0)?);
     Ok(Row {
         name: "stream, direct",
