@@ -284,7 +284,7 @@ fn change_with(
         (Ok(()), Err(error)) => Err(CliError::at(image, error)),
         (Err(first), Err(error)) => {
             first.report();
-            let what = format_args!("is as it was at its last checkpoint, since it could not be closed: {error}");
+            let what = format!("is as it was at its last checkpoint, since it could not be closed: {error}");
             Err(CliError::at(image, what))
         }
     }

@@ -229,8 +229,7 @@ fn expect_order(image: &Path, others: &[PathBuf], recorded: &[Option<OsString>])
     for (at, other) in others.iter().enumerate().filter(|(_, other)| other.is_file()) {
         let Some(made) = other.file_name().and_then(place).filter(|made| *made != at) else { continue };
         let (number, made) = (at + 2, made + 2);
-        let what =
-            format_args!("is given as device {number} of {}, and was made as device {made}", Quoted::path(image));
+        let what = format!("is given as device {number} of {}, and was made as device {made}", Quoted::path(image));
         return Err(CliError::at(other, what));
     }
     Ok(())

@@ -43,7 +43,7 @@ fn a_command_that_is_killed_takes_its_server_along() {
     fs::create_dir(&temp).unwrap();
     // Whoever has a lock on the image and looks like a mount is waited for: by the server, before it makes a device.
     let lock = File::options().write(true).open(&image).unwrap();
-    lock.lock().unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let mut holder =
         Command::new("sh").args(["-c", "read line", "mount"]).stdin(Stdio::piped()).stdout(lock).spawn().unwrap();
     let mut add = command(["ublk", "add", "--file"]);

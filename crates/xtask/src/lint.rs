@@ -1,5 +1,7 @@
-//! `cargo xtask lint`: formatting, clippy and the documentation, with warnings denied; licences and advisories on
-//! request.
+//! `cargo xtask lint`: formatting, clippy and the documentation, with warnings denied; on request licences and
+//! advisories, and the oldest compiler that is promised.
+
+use std::process::Command;
 
 use anyhow::{Context, bail};
 
@@ -11,6 +13,10 @@ pub(crate) struct Args {
     /// Check licences, advisories and bans as well. This needs cargo-deny and the network.
     #[arg(long)]
     deny: bool,
+    /// Compile all of it, tests and benches as well, with the oldest Rust that the manifest promises. This needs rustup,
+    /// which fetches that compiler if it is not there.
+    #[arg(long)]
+    oldest: bool,
 }
 
 /// Runs all lints.
@@ -22,7 +28,28 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     format()?;
     clippy()?;
     documentation()?;
+    if args.oldest {
+        oldest_compiler()?;
+    }
     if args.deny { dependencies() } else { Ok(()) }
+}
+
+/// Compiles the workspace with the version of `rust-version`, in a target directory of its own.
+fn oldest_compiler() -> Result<()> {
+    let root = process::root();
+    let manifest = fs_err::read_to_string(root.join("Cargo.toml"))?;
+    let version = oldest(&manifest).context("Cargo.toml names no rust-version")?;
+    let mut command = Command::new("rustup");
+    command.current_dir(&root).args(["run", "--install", version, "cargo", "check", "--locked", "--workspace"]);
+    // What the cargo that runs this has set for itself.
+    command.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
+    process::run(command.arg("--all-targets").arg("--target-dir").arg(root.join("target/oldest")))
+}
+
+/// The version that a manifest promises.
+fn oldest(manifest: &str) -> Option<&str> {
+    let line = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "))?;
+    line.trim().strip_prefix('"')?.strip_suffix('"')
 }
 
 /// Checks the formatting.
@@ -50,4 +77,15 @@ fn dependencies() -> Result<()> {
         bail!("cargo-deny is missing; install it first: cargo install --locked cargo-deny");
     }
     process::run(&mut process::cargo(["deny", "check"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::oldest;
+
+    #[test]
+    fn the_promised_compiler_stands_in_the_manifest() {
+        assert_eq!(oldest("[package]\nrust-version = \"1.88\"\nlicense = \"MIT\""), Some("1.88"));
+        assert_eq!(oldest("rust-version.workspace = true"), None);
+    }
 }

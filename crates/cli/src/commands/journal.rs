@@ -120,7 +120,7 @@ fn attach(path: &Path, image: &Path, force: bool) -> Result<(), CliError> {
         return Ok(());
     }
     if records != 0 && !force {
-        let what = format_args!(
+        let what = format!(
             "holds {records} records of the volume {owner}: `f2fs journal detach` brings them back there, -f gives them up"
         );
         return Err(CliError::at(path, what));

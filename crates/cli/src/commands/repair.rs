@@ -117,8 +117,7 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         SyncedSince::Files(files) => {
             let how = "`f2fs get` copies them out, --no-recovery gives them up; `f2fs mount` brings them back where \
                        the damage does not stop it";
-            let what =
-                format_args!("a repair would lose {files} files that were synced after the last checkpoint: {how}");
+            let what = format!("a repair would lose {files} files that were synced after the last checkpoint: {how}");
             return Err(CliError::at(image, what));
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
         return Err(CliError::at(&shown, "no volume is mounted there by f2fs"));
     };
     if let Some(server) = closing::stopped(&image) {
-        let what = format_args!(
+        let what = format!(
             "its server is stopped, and answers when process {server} goes on (`kill -CONT {server}`); `umount -l` takes the \
              mount away meanwhile"
         );
@@ -35,9 +35,8 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
     if let Err(error) = synced
         && !dead
     {
-        let what = format_args!(
-            "what was changed cannot be written, so it stays mounted: {error}. `{program} {flag}` gives it up"
-        );
+        let what =
+            format!("what was changed cannot be written, so it stays mounted: {error}. `{program} {flag}` gives it up");
         return Err(CliError::at(&shown, what));
     }
     let server = closing::in_use(&image);

@@ -74,7 +74,7 @@ pub(super) fn repair(args: &CheckArgs, path: &Path) -> Result<ExitCode, CliError
     })?;
     let id = f2fs::journal::Uuid(content.id).to_string();
     if let Some(expected) = journal_left(image).filter(|expected| *expected != id) {
-        let what = format_args!("was left with synced files in the journal {expected}, and {id} was given");
+        let what = format!("was left with synced files in the journal {expected}, and {id} was given");
         return Err(CliError::at(image, what));
     }
     let journaled = Journaled::new(content.volume, content.checkpoints.clone(), content.blocks().collect());
