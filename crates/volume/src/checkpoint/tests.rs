@@ -75,11 +75,13 @@ fn the_nodes_of_a_file_lie_together() {
     for left in [u64::MAX, 0] {
         let (_, volume) = volume(&VolumeOptions::new().nodes_left_to_freeze(left));
         let (one, other) = (create(&volume, None), create(&volume, None));
-        let nodes = [&one, &create(&volume, Some(&one)), &other, &create(&volume, Some(&other))];
+        let nodes = [&one, &other, &create(&volume, Some(&one)), &create(&volume, Some(&other))];
         volume.checkpoints().write(Reason::Sync).unwrap();
-        let first = block_of(&volume, &one);
-        let places: Vec<_> = nodes.iter().map(|node| block_of(&volume, node).0 - first.0).collect();
-        assert_eq!(places, [0, 1, 2, 3], "{left}");
+        let places = nodes.map(|node| block_of(&volume, node).0);
+        // Which file comes first depends on the processor that its number is from.
+        let first = places[0].min(places[1]);
+        assert_eq!([places[0] + 1, places[1] + 1], places[2..], "{left}: {places:?}");
+        assert_eq!(places.iter().max().copied(), Some(first + 3), "{left}: {places:?}");
     }
 }
 
