@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use f2fs_device::MemoryDevice;
 use f2fs_files::{
@@ -262,7 +263,15 @@ fn inodes_come_and_go_beside_look_ups_by_number() {
                 }
             });
         }
-        for round in 0..20_000 {
+        // On a busy machine the makers may rest for a long time, each with its last file removed.
+        let begun = Instant::now();
+        let enough = |round, found| round >= 20_000 && (found > 0 || begun.elapsed() > Duration::from_secs(120));
+        let mut round = 0;
+        while !enough(round, found) {
+            round += 1;
+            if found == 0 {
+                thread::yield_now();
+            }
             // One that was just made, or the next one of the same thread.
             let number = Nid(last.load(Relaxed) as u32 + round % 2);
             match fs.inode(number) {
