@@ -158,7 +158,7 @@ fn compressed_files_of_a_read_only_volume_are_named_and_the_others_read() {
 fn a_file_that_stands_for_a_device_is_that_device() {
     let place = Place::new();
     let (main, second) = (place.path("main"), place.path("second"));
-    let sound = put_together(include_bytes!("data/device-alias.sparse"), 40 << 20);
+    let sound = put_together(include_bytes!("data/device-alias.sparse"), 64 << 20);
     let content: Vec<u8> = (0..1 << 21).flat_map(|word: u32| word.to_le_bytes()).collect();
     fs::write(&main, &sound).unwrap();
     fs::write(&second, &content).unwrap();
@@ -179,7 +179,8 @@ fn a_file_that_stands_for_a_device_is_that_device() {
 
     // The inode of the file: its name stands at byte 92, and the extent behind that.
     let inode = sound.chunks(4096).position(|block| block[88..].starts_with(b"\x07\0\0\0aliased")).unwrap() * 4096;
-    for (at, what) in [(3, "not pinned"), (17, "i_size"), (348, "its extent is none"), (352, "its extent is none"), (357, "")]
+    for (at, what) in
+        [(3, "not pinned"), (17, "i_size"), (348, "its extent is none"), (352, "its extent is none"), (357, "")]
     {
         let mut bytes = sound.clone();
         bytes[inode + at] ^= 0x40;

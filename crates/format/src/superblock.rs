@@ -119,13 +119,13 @@ impl SuperBlock {
     #[must_use]
     pub fn larger_blocks(&self) -> Option<u64> {
         let [log_block, log_sector, between] =
-            [self.log_blocksize, self.log_sectorsize, self.log_sectors_per_block].map(zerocopy::little_endian::U32::get);
+            [self.log_blocksize, self.log_sectorsize, self.log_sectors_per_block].map(U32::get);
         let is_sound = self.magic.get() == MAGIC
             && (13..=16).contains(&log_block)
             && (9..=log_block).contains(&log_sector)
             && between == log_block - log_sector;
         let has_checksum = Features(self.feature.get()).contains(Features::SB_CHECKSUM);
-        (is_sound && (!has_checksum || self.crc.get() == self.compute_crc())).then_some(1 << log_block)
+        (is_sound && (!has_checksum || self.crc.get() == self.compute_crc())).then(|| 1 << log_block)
     }
 
     /// The volume label (UTF-16 up to the first zero; what cannot be decoded is replaced).

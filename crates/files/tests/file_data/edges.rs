@@ -50,17 +50,19 @@ fn a_file_that_stands_for_a_device_has_what_its_extent_names() {
     patch_node(&device, ino(&device, "/plain"), |node| first.set(node.inode().i_addr[0].get()));
     let named = Extent { fofs: 0.into(), blk_addr: first.get().into(), len: 2.into() };
     let alias = ino(&device, "/alias");
-    patch_node(&device, alias, |node| (node.inode_mut().i_flags, node.inode_mut().i_ext) = (flags::DEVICE_ALIAS.into(), named));
+    patch_node(&device, alias, |node| {
+        (node.inode_mut().i_flags, node.inode_mut().i_ext) = (flags::DEVICE_ALIAS.into(), named)
+    });
     for copy in [0, 1] {
         patch_superblock(&device, copy, true, |sb| {
             sb.feature = (sb.feature.get() | Features::DEVICE_ALIAS.0).into();
         });
     }
-    let read = || {
+    let read = || -> Result<_, FsError> {
         let fs = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
         let (file, mut bytes) = (fs.open_file("/alias").unwrap(), vec![9; 3 * BLOCK]);
-        let end = file.seek_hole(0).unwrap();
-        file.read_at(&mut bytes, 0).map(|len| (len, end, bytes))
+        let len = file.read_at(&mut bytes, 0)?;
+        Ok((len, file.seek_hole(0)?, bytes))
     };
     let expected = [[2; 2 * BLOCK].as_slice(), &[0; BLOCK]].concat();
     assert_eq!(read().unwrap(), (3 * BLOCK, Some(2 * BLOCK as u64), expected));
