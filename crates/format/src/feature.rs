@@ -18,7 +18,7 @@
 //! | `device_alias` (a file that stands for a device of the volume shows that device's bytes) | 0x8000 | refused | yes |
 //! | `blkzoned` (on devices with zones) | 0x0002 | yes | yes |
 //! | `atomic_write` (never used by any kernel) | 0x0004 | refused | refused |
-//! | `packed_ssa` (on volumes with blocks above 4 KiB) | 0x1_0000 | refused | refused |
+//! | `packed_ssa` (on volumes with blocks above 4 KiB) | 0x10000 | refused | refused |
 //! | anything else | | refused | refused |
 //!
 //! A feature that is refused for writing is refused also where no file uses it yet: a new file takes encryption,

@@ -51,7 +51,7 @@ fn a_file_that_stands_for_a_device_has_what_its_extent_names() {
     let named = Extent { fofs: 0.into(), blk_addr: first.get().into(), len: 2.into() };
     let alias = ino(&device, "/alias");
     patch_node(&device, alias, |node| {
-        (node.inode_mut().i_flags, node.inode_mut().i_ext) = (flags::DEVICE_ALIAS.into(), named)
+        (node.inode_mut().i_flags, node.inode_mut().i_ext) = (flags::DEVICE_ALIAS.into(), named);
     });
     for copy in [0, 1] {
         patch_superblock(&device, copy, true, |sb| {
