@@ -163,8 +163,8 @@ fn a_file_that_stands_for_a_device_is_that_device() {
     fs::write(&main, &sound).unwrap();
     fs::write(&second, &content).unwrap();
     let on_both = |words: &[&str]| {
-        let mut command = f2fs(words, &main);
-        command.arg("--device").arg(&second);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+        command.arg(words[0]).arg("--device").arg(&second).arg(&main).args(&words[1..]);
         command
     };
     assert_eq!(ok(&mut on_both(&["check"])), "");
@@ -172,8 +172,8 @@ fn a_file_that_stands_for_a_device_is_that_device() {
     let out = place.path("out");
     ok(on_both(&["get", "/aliased"]).arg(&out));
     assert!(fs::read(&out).unwrap() == content);
-    for words in [&["mkdir", "/new"][..], &["rm", "/aliased"], &["truncate", "/aliased", "0"]] {
-        fail(&mut on_both(words), 1, "with device_alias");
+    for words in [["mkdir", "/new"], ["rm", "/aliased"]] {
+        fail(&mut on_both(&words), 1, "with device_alias");
     }
     assert!(fs::read(&main).unwrap() == sound && fs::read(&second).unwrap() == content);
 
