@@ -3,33 +3,34 @@
 
 use f2fs_format::BlockAddr;
 use f2fs_format::feature::Features;
-use f2fs_format::inode::{flags, inline};
+use f2fs_format::inode::{Inode, flags, inline};
 
-use super::finding::FindingKind;
-use super::inode::InodeView;
+use super::finding::{FindingKind, Place, Problem};
+use super::subject::Subject;
 
 /// Whether the inode is such a file's.
-pub(super) fn is_alias(view: &InodeView<'_, '_>) -> bool {
-    view.inode().i_flags.get() & flags::DEVICE_ALIAS != 0 && view.subject.features.contains(Features::DEVICE_ALIAS)
+pub(super) fn is_alias(inode: &Inode, features: Features) -> bool {
+    inode.i_flags.get() & flags::DEVICE_ALIAS != 0 && features.contains(Features::DEVICE_ALIAS)
 }
 
 /// Checks such a file and takes its blocks; returns how many. Where the extent is no device's, they are not taken: each
 /// of them is then one that nothing refers to.
-pub(super) fn check(view: &InodeView<'_, '_>) -> u64 {
-    let inode = view.inode();
-    if !view.has_inline(inline::PIN_FILE) {
-        view.fault(FindingKind::Inode, "a file that stands for a device and is not pinned; i_inline", inode.i_inline);
+pub(super) fn check(subject: &Subject<'_>, place: &Place, inode: &Inode) -> u64 {
+    let fault = |kind, what, found| subject.findings.add(kind, place.clone(), Problem::Fault { what, found });
+    if inode.i_inline & inline::PIN_FILE == 0 {
+        let what = "a file that stands for a device and is not pinned; i_inline";
+        fault(FindingKind::Inode, what, inode.i_inline.into());
     }
     let [first, addr, len] = [inode.i_ext.fofs, inode.i_ext.blk_addr, inode.i_ext.len].map(|raw| u64::from(raw.get()));
     let (what, size) = ("i_size of a file that stands for a device", inode.i_size.get());
-    view.subject.findings.expect(FindingKind::FileSize, &view.place, what, len * 4096, size);
-    if first != 0 || !is_a_device(view.subject.source.device_parts(), addr, len) {
-        view.fault(FindingKind::Extent, "a file stands for a device, and its extent is none; first block", addr);
+    subject.findings.expect(FindingKind::FileSize, place, what, len * 4096, size);
+    if first != 0 || !is_a_device(subject.source.device_parts(), addr, len) {
+        fault(FindingKind::Extent, "a file stands for a device, and its extent is none; first block", addr);
         return 0;
     }
     // Within the main area: it is no device's otherwise.
     for block in addr..addr + len {
-        view.subject.claim(BlockAddr(block as u32), false, &view.place);
+        subject.claim(BlockAddr(block as u32), false, place);
     }
     len
 }

@@ -264,8 +264,8 @@ fn check_file(view: &InodeView<'_, '_>, file_type: FileType, xattr_nodes: u64) -
         check_blocks(view, xattr_nodes);
         return Ok(());
     }
-    if alias::is_alias(view) {
-        check_blocks(view, xattr_nodes + alias::check(view));
+    if alias::is_alias(inode, view.subject.features) {
+        check_blocks(view, xattr_nodes + alias::check(view.subject, &view.place, inode));
         return Ok(());
     }
     let is_read = view.role == Role::Quota { is_counted: true };
