@@ -21,6 +21,12 @@ pub enum CheckError {
         /// The fault of the second copy.
         second: Corruption,
     },
+    /// The volume has blocks of another size than 4096 bytes.
+    #[error("cannot check a volume with blocks of {bytes} bytes: only those with blocks of 4096 bytes")]
+    BlockSize {
+        /// Bytes of a block of the volume.
+        bytes: u64,
+    },
     /// The superblock describes more blocks than the device has.
     #[error("the volume needs {needed} blocks, the device has {found}")]
     DeviceTooSmall {

@@ -10,6 +10,7 @@ use f2fs_format::{BlockAddr, Nid, hash, path};
 use f2fs_sync::atomic::Ordering::Relaxed;
 
 use super::ahead::Ahead;
+use super::alias;
 use super::directory;
 use super::error::CheckError;
 use super::finding::{FindingKind, Place, Problem};
@@ -24,7 +25,11 @@ const MIN_EXTRA_SIZE: u64 = 4;
 /// Words of the xattr header, and the most that leaves room for inline dentries (`MAX_INLINE_XATTR_SIZE`).
 const INLINE_XATTR_WORDS: (u64, u64) = (6, MAX_INLINE_XATTR_WORDS as u64);
 /// `i_flags` that need a feature.
-const FLAGS: [(u32, Features); 2] = [(flags::COMPR, Features::COMPRESSION), (flags::CASEFOLD, Features::CASEFOLD)];
+const FLAGS: [(u32, Features); 3] = [
+    (flags::COMPR, Features::COMPRESSION),
+    (flags::CASEFOLD, Features::CASEFOLD),
+    (flags::DEVICE_ALIAS, Features::DEVICE_ALIAS),
+];
 /// `i_advise` that needs a feature.
 const ADVICE: [(u8, Features); 2] = [(advise::ENCRYPT, Features::ENCRYPT), (advise::ENC_NAME, Features::ENCRYPT)];
 
@@ -257,6 +262,10 @@ fn check_file(view: &InodeView<'_, '_>, file_type: FileType, xattr_nodes: u64) -
             view.fault(FindingKind::Inline, "no inline data by the flag, but there is some at byte", junk as u64);
         }
         check_blocks(view, xattr_nodes);
+        return Ok(());
+    }
+    if alias::is_alias(inode, view.subject.features) {
+        check_blocks(view, xattr_nodes + alias::check(view.subject, &view.place, inode));
         return Ok(());
     }
     let is_read = view.role == Role::Quota { is_counted: true };

@@ -62,6 +62,7 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod alias;
 mod buffers;
 mod clusters;
 mod directory;

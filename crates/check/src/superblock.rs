@@ -17,7 +17,7 @@ const MIN_SECTIONS: u64 = 9;
 /// lies on other devices than these, that is a damage, and the second is.
 ///
 /// # Errors
-/// [`CheckError::NoSuperblock`], [`CheckError::Unsupported`], [`CheckError::DeviceTooSmall`].
+/// [`CheckError::NoSuperblock`], [`CheckError::BlockSize`], [`CheckError::Unsupported`], [`CheckError::DeviceTooSmall`].
 pub(super) fn load(source: &Source<'_>, findings: &Collector) -> Result<(SuperBlock, Geometry), CheckError> {
     let blocks = source.blocks(&[BlockAddr(0), BlockAddr(1)])?;
     let copies = [0, 1].map(|copy| SuperBlock::read(blocks.get(copy)));
@@ -54,7 +54,12 @@ pub(super) fn load(source: &Source<'_>, findings: &Collector) -> Result<(SuperBl
             findings.add(FindingKind::SuperblockCopy, Place::Superblock(0), Problem::Corrupt(bad));
             (copies[1], geometry)
         }
-        (Err(first), Err(second)) => return Err(CheckError::NoSuperblock { first, second }),
+        (Err(first), Err(second)) => {
+            return Err(match copies[0].larger_blocks() {
+                Some(bytes) => CheckError::BlockSize { bytes },
+                None => CheckError::NoSuperblock { first, second },
+            });
+        }
     };
     check_features(geometry.features, findings)?;
     check_devices(&sb, source.device_parts(), findings)?;

@@ -101,11 +101,15 @@ fn a_read_only_volume_is_not_repaired() {
 }
 
 /// A read-only volume with compressed files. The tools of Debian are built without compressors, so this image is kept
-/// here: pieces of it that are not zero, each with its place and its length. It was made by `mkfs.f2fs -O
-/// extra_attr,ro,compression` and `sload.f2fs -c -L 2 -a lz4` of f2fs-tools 1.15, built with lz4.
+/// here. It was made by `mkfs.f2fs -O extra_attr,ro,compression` and `sload.f2fs -c -L 2 -a lz4` of f2fs-tools 1.15,
+/// built with lz4.
 fn with_compressed_files() -> Vec<u8> {
-    let mut bytes = vec![0; 26 << 20];
-    let mut pieces = &include_bytes!("data/read-only-lz4.sparse")[..];
+    put_together(include_bytes!("data/read-only-lz4.sparse"), 26 << 20)
+}
+
+/// The image that a file of `data` stands for: it has the pieces that are not zero, each with its place and its length.
+fn put_together(mut pieces: &[u8], bytes: usize) -> Vec<u8> {
+    let mut bytes = vec![0; bytes];
     while let Some((head, rest)) = pieces.split_first_chunk::<8>() {
         let [at, len] = [0, 4].map(|from| u32::from_le_bytes(head[from..from + 4].try_into().unwrap()) as usize);
         bytes[at..at + len].copy_from_slice(&rest[..len]);
@@ -146,6 +150,47 @@ fn compressed_files_of_a_read_only_volume_are_named_and_the_others_read() {
     assert_eq!(names, ["dir", "dir/link", "dir/small", "empty", "random"].map(PathBuf::from));
     let stat = ok(&mut f2fs(&["stat", "/text"], &image));
     assert!(stat.contains("compressed: lz4") && stat.contains("size:     90000 bytes"), "{stat}");
+}
+
+/// A volume whose second device is a file of it, by `mkfs.f2fs -c SECOND@aliased` of f2fs-tools after 1.16 (commit
+/// 8b0c58b): those of Debian cannot make one.
+#[test]
+fn a_file_that_stands_for_a_device_is_that_device() {
+    let place = Place::new();
+    let (main, second) = (place.path("main"), place.path("second"));
+    let sound = put_together(include_bytes!("data/device-alias.sparse"), 64 << 20);
+    let content: Vec<u8> = (0..1 << 21).flat_map(|word: u32| word.to_le_bytes()).collect();
+    fs::write(&main, &sound).unwrap();
+    fs::write(&second, &content).unwrap();
+    let on_both = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+        command.arg(words[0]).arg("--device").arg(&second).arg(&main).args(&words[1..]);
+        command
+    };
+    assert_eq!(ok(&mut on_both(&["check"])), "");
+    assert_eq!(ok(&mut on_both(&["ls", "/"])), "aliased\n");
+    let out = place.path("out");
+    ok(on_both(&["get", "/aliased"]).arg(&out));
+    assert!(fs::read(&out).unwrap() == content);
+    for words in [["mkdir", "/new"], ["rm", "/aliased"]] {
+        fail(&mut on_both(&words), 1, "with device_alias");
+    }
+    assert!(fs::read(&main).unwrap() == sound && fs::read(&second).unwrap() == content);
+
+    // The inode of the file: its name stands at byte 92, and the extent behind that.
+    let inode = sound.chunks(4096).position(|block| block[88..].starts_with(b"\x07\0\0\0aliased")).unwrap() * 4096;
+    for (at, what) in
+        [(3, "not pinned"), (17, "i_size"), (348, "its extent is none"), (352, "its extent is none"), (357, "")]
+    {
+        let mut bytes = sound.clone();
+        bytes[inode + at] ^= 0x40;
+        fs::write(&main, &bytes).unwrap();
+        let output = on_both(&["check"]).output().unwrap();
+        let found = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.code() == Some(4) && found.contains(what), "byte {at}: {found}");
+        fail(&mut on_both(&["check", "--repair"]), 8, "device_alias");
+        assert!(fs::read(&main).unwrap() == bytes && fs::read(&second).unwrap() == content);
+    }
 }
 
 /// Volumes with everything on and nothing in it open for looking, and say why not for changing.

@@ -17,7 +17,7 @@ pub(crate) struct Form {
     pub(crate) encrypted: bool,
     /// A directory whose names are hashed without case.
     pub(crate) casefolded: bool,
-    /// It stands for a device, and has no addresses.
+    /// It stands for a device: its cached extent is all that it has, and its addresses mean nothing.
     pub(crate) alias: bool,
     /// Blocks of a cluster of a compressed file; 0 for others.
     cluster: u16,

@@ -97,7 +97,7 @@
 //! | casefolded directory | everything; names in ASCII are found in small and capital letters, others by their exact bytes | |
 //! | compressed file | clusters that stand uncompressed | the others: [`FsError::Compressed`] |
 //! | verity file | its data, which is not verified | |
-//! | file that stands for a device | attributes | its data: [`FsError::Unsupported`] |
+//! | file that stands for a device | its data: that device's bytes | |
 //!
 //! To find a name beyond ASCII in a casefolded directory all of its blocks are read, unless the name stands where its
 //! own hash leads.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use f2fs_check::{CheckError, CheckOptions, check};
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_files::{AllocateFlags, FileSystem, FsError, Options};
 use f2fs_format::checkpoint::CheckpointBlock;
@@ -65,6 +66,33 @@ fn wrong_magic() {
     }
     let nothing = MemoryDevice::new(16384);
     assert!(matches!(refuse(&nothing), VolumeError::NoSuperblock { first: Corruption::Magic { found: 0, .. }, .. }));
+}
+
+/// A sound volume with larger blocks, as machines with larger pages make them, is none that is damaged. Its second
+/// superblock does not stand where that of others does.
+#[test]
+fn volumes_with_larger_blocks_are_refused_by_their_size() {
+    let larger = |log: u32, between: u32, seal: bool| {
+        let device = volume();
+        patch_superblock(&device, 0, seal, |sb| {
+            (sb.log_blocksize, sb.log_sectors_per_block) = (log.into(), between.into());
+        });
+        device.write_slice(1, &[0; 4096]).unwrap();
+        let found = refuse(&device);
+        (found, check(&device, &CheckOptions::default()).unwrap_err())
+    };
+    for log in 13..=16 {
+        let (found, judged) = larger(log, log - 9, true);
+        let size = 1 << log;
+        assert!(matches!(found, VolumeError::Format(FormatError::BlockSize { bytes }) if bytes == size), "{found}");
+        assert!(matches!(judged, CheckError::BlockSize { bytes } if bytes == size), "{judged}");
+        assert!(found.to_string().contains(&format!("{size} bytes")), "{found}");
+    }
+    for (log, between, seal) in [(17, 8, true), (11, 2, true), (14, 3, true), (14, 5, false)] {
+        let (found, judged) = larger(log, between, seal);
+        assert!(matches!(found, VolumeError::NoSuperblock { .. }), "{found}");
+        assert!(matches!(judged, CheckError::NoSuperblock { .. }), "{judged}");
+    }
 }
 
 #[test]

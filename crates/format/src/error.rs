@@ -161,6 +161,12 @@ pub enum FormatError {
         /// Their names, comma separated.
         names: String,
     },
+    /// The volume has blocks of another size than this library reads.
+    #[error("unsupported block size: {bytes} bytes; only volumes with blocks of 4096 bytes can be read")]
+    BlockSize {
+        /// Bytes of a block of the volume.
+        bytes: u64,
+    },
     /// The volume asked for cannot be laid out.
     #[error("{what}: {found} is {}", not_within(*.min, *.max))]
     Layout {

@@ -15,9 +15,10 @@
 //! | `encrypt` (names as the kernel shows them without a key; no contents of encrypted files) | 0x0001 | refused | yes |
 //! | `casefold` (names beyond ASCII are found by their exact bytes only) | 0x1000 | refused | yes |
 //! | `compression` (no contents of compressed clusters) | 0x2000 | refused | yes |
-//! | `device_alias` (no contents of the files that stand for a device) | 0x8000 | refused | yes |
+//! | `device_alias` (a file that stands for a device of the volume shows that device's bytes) | 0x8000 | refused | yes |
 //! | `blkzoned` (on devices with zones) | 0x0002 | yes | yes |
 //! | `atomic_write` (never used by any kernel) | 0x0004 | refused | refused |
+//! | `packed_ssa` (on volumes with blocks above 4 KiB) | 0x10000 | refused | refused |
 //! | anything else | | refused | refused |
 //!
 //! A feature that is refused for writing is refused also where no file uses it yet: a new file takes encryption,
@@ -67,9 +68,11 @@ impl Features {
     pub const READONLY: Features = Features(0x4000);
     /// Device aliasing files.
     pub const DEVICE_ALIAS: Features = Features(0x8000);
+    /// Several summaries share a block, where blocks are larger than 4 KiB.
+    pub const PACKED_SSA: Features = Features(0x1_0000);
 
     /// The names used by `mkfs.f2fs -O`, in the order of the bits.
-    pub const NAMES: [(Features, &'static str); 16] = [
+    pub const NAMES: [(Features, &'static str); 17] = [
         (Features::ENCRYPT, "encrypt"),
         (Features::BLKZONED, "blkzoned"),
         (Features::ATOMIC_WRITE, "atomic_write"),
@@ -86,6 +89,7 @@ impl Features {
         (Features::COMPRESSION, "compression"),
         (Features::READONLY, "readonly"),
         (Features::DEVICE_ALIAS, "device_alias"),
+        (Features::PACKED_SSA, "packed_ssa"),
     ];
 
     /// Features that are opened for writing, and that `format` can set; [`BLKZONED`](Self::BLKZONED) on devices with
@@ -177,5 +181,7 @@ mod tests {
         let error = all.require_within(Features::READ_WRITE).unwrap_err();
         assert_eq!(error, FormatError::Unsupported { bits: 0x0100_2000, names: "compression, bit 24".into() });
         assert!(Features::READ_WRITE.require_within(Features::READ_WRITE).is_ok());
+        let error = Features::PACKED_SSA.require_within(Features::READ_ONLY).unwrap_err();
+        assert_eq!(error, FormatError::Unsupported { bits: 0x1_0000, names: "packed_ssa".into() });
     }
 }

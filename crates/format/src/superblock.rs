@@ -5,6 +5,7 @@ mod devices;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::feature::Features;
 use crate::{RawBlock, crc};
 
 pub use devices::{MAX_DEVICES, MAX_PATH, VolumeDevice};
@@ -111,6 +112,20 @@ impl SuperBlock {
     #[must_use]
     pub fn compute_crc(&self) -> u32 {
         crc::checksum(&self.as_bytes()[..CHECKSUM_OFFSET])
+    }
+
+    /// Bytes of a block, where this is a sound superblock of a volume with larger blocks than this library reads. Linux
+    /// makes and mounts such volumes on machines whose pages are as large.
+    #[must_use]
+    pub fn larger_blocks(&self) -> Option<u64> {
+        let [log_block, log_sector, between] =
+            [self.log_blocksize, self.log_sectorsize, self.log_sectors_per_block].map(U32::get);
+        let is_sound = self.magic.get() == MAGIC
+            && (13..=16).contains(&log_block)
+            && (9..=log_block).contains(&log_sector)
+            && between == log_block - log_sector;
+        let has_checksum = Features(self.feature.get()).contains(Features::SB_CHECKSUM);
+        (is_sound && (!has_checksum || self.crc.get() == self.compute_crc())).then(|| 1 << log_block)
     }
 
     /// The volume label (UTF-16 up to the first zero; what cannot be decoded is replaced).

@@ -41,6 +41,9 @@ numbered! {
         NoSegment = 7 => "no_segment",
         CorruptedFreeBitmap = 8 => "corrupted_free_bitmap",
         CorruptedNid = 9 => "corrupted_nid",
+        ReadMeta = 10 => "read_meta",
+        ReadNode = 11 => "read_node",
+        ReadData = 12 => "read_data",
     }
 }
 
@@ -106,7 +109,8 @@ mod tests {
         sb.count_stop(StopReason::CorruptedNid);
         sb.note_error(ErrorKind::InvalidBlkaddr);
         sb.note_error(ErrorKind::InconsistentOrphan);
-        assert_eq!(sb.stops(), [("flush_fail", 255), ("corrupted_nid", 1)]);
+        sb.count_stop(StopReason::ReadData);
+        assert_eq!(sb.stops(), [("flush_fail", 255), ("corrupted_nid", 1), ("read_data", 1)]);
         assert_eq!(sb.errors(), ["invalid_blkaddr", "inconsistent_orphan"]);
         assert_eq!((sb.s_stop_reason[6], sb.s_errors[0], sb.s_errors[2]), (255, 4, 2));
     }

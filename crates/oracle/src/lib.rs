@@ -1,4 +1,4 @@
-//! `mkfs.f2fs` and `fsck.f2fs` (f2fs-tools 1.15) as judges for this project's tests. A development crate: nothing that
+//! `mkfs.f2fs` and `fsck.f2fs` (f2fs-tools 1.15 or 1.16) as judges for this project's tests. A development crate: nothing that
 //! is published depends on it.
 //!
 //! * [`fsck`] runs `yes n | fsck.f2fs --dry-run PATH` and judges the status **and every line**: the tool reports some

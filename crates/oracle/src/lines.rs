@@ -1,4 +1,5 @@
-//! The meaning of each line of `fsck.f2fs` 1.15. Source: the messages in f2fs-tools `fsck/{main,mount,fsck}.c`.
+//! The meaning of each line of `fsck.f2fs` 1.15, 1.16, and of the sources after it. Source: the messages in f2fs-tools
+//! `fsck/{main,mount,fsck}.c`.
 
 /// How one line of `fsck.f2fs` is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub enum LineKind {
 
 /// `Info:` lines that describe the volume or the run. The others (`Fix wrong user_block_count`, `Corrupted valid
 /// nat_bits`, `Fix alignment`, ...) report damage.
-const QUIET_INFO: [&str; 12] = [
+const QUIET_INFO: [&str; 15] = [
     "Dry run",
     "MKFS version",
     "FSCK version",
@@ -27,6 +28,11 @@ const QUIET_INFO: [&str; 12] = [
     "CKPT version =",
     "Checked valid nat_bits",
     "Device[",
+    // Since 1.16: what the superblock remembers of earlier stops and earlier damage. 1.15 does not look at it.
+    "checkpoint stop reason:",
+    "fs errors:",
+    // After 1.16: whether names of casefolded directories are looked for in all blocks.
+    "Casefold: linear_lookup [",
 ];
 
 /// Checkpoint flags that say the volume was found damaged earlier.
@@ -102,6 +108,9 @@ mod tests {
             "[FSCK] Max image size: 22 MB, Free space: 61 MB",
             "[FSCK] free segment_count matched with CP             [Ok..] [0x32]",
             "[FSCK] fixing SIT types",
+            "Info: checkpoint stop reason: shutdown(3) write_fail(1) ",
+            "Info: fs errors: invalid_blkaddr ",
+            "Info: Casefold: linear_lookup [enable]",
             "",
             "Done: 0.000000 secs",
         ] {

@@ -2,7 +2,7 @@
 
 use f2fs_device::BlockDevice;
 use f2fs_format::superblock::SuperBlock;
-use f2fs_format::{BlockAddr, Corruption, Geometry};
+use f2fs_format::{BlockAddr, Corruption, FormatError, Geometry};
 
 use crate::VolumeError;
 use crate::blocks::read_block;
@@ -32,7 +32,13 @@ impl LoadedSuperblock {
         match (read(0)?, read(1)?) {
             (Ok((raw, geometry)), second) => Ok(LoadedSuperblock { raw, geometry, copy: 0, other: second.err() }),
             (Err(first), Ok((raw, geometry))) => Ok(LoadedSuperblock { raw, geometry, copy: 1, other: Some(first) }),
-            (Err(first), Err(second)) => Err(VolumeError::NoSuperblock { first, second }),
+            (Err(first), Err(second)) => {
+                let block = read_block(device, BlockAddr(0))?;
+                Err(match SuperBlock::read(block.block(0)).larger_blocks() {
+                    Some(bytes) => FormatError::BlockSize { bytes }.into(),
+                    None => VolumeError::NoSuperblock { first, second },
+                })
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From a file's blocks to their places, for reads: the nodes are asked, and the address cache remembers.
 
-use f2fs_format::BlockAddr;
+use f2fs_format::{BlockAddr, Corruption};
 use f2fs_volume::tree::{Place, path_to, place_at};
 
 use crate::FsError;
@@ -32,6 +32,9 @@ impl FileData<'_> {
     /// not a hole; what else the node says of the file goes into the cache.
     #[cold]
     pub(crate) fn look_up(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<Mapping, FsError> {
+        if inode.form.alias {
+            return self.look_up_on_device(inode, first, last);
+        }
         if let Some(cluster) = inode.form.cluster() {
             return self.look_up_in_cluster(inode, content, first, last, cluster);
         }
@@ -63,6 +66,21 @@ impl FileData<'_> {
 }
 
 impl FileData<'_> {
+    /// The same in a file that stands for a device, which has all its blocks in one row, and no address of any.
+    fn look_up_on_device(&self, inode: &Inode, first: u64, last: u64) -> Result<Mapping, FsError> {
+        let most = (last - first).saturating_add(1);
+        let extent = inode.node.read().inode().i_ext;
+        let [begin, addr, len] = [extent.fofs, extent.blk_addr, extent.len].map(|raw| u64::from(raw.get()));
+        let (start, end) = (self.volume.geometry().main_blkaddr.0.into(), self.volume.geometry().main_end().0.into());
+        Corruption::check_equal("first block of a file that stands for a device", 0, begin)?;
+        Corruption::check_range("first block of a device that a file stands for", addr, start, end)?;
+        Corruption::check_range("blocks of a device that a file stands for", len, 0, end - addr)?;
+        Ok(match len.checked_sub(first).filter(|behind| *behind != 0) {
+            Some(behind) => Mapping { addr: BlockAddr((addr + first) as u32), len: most.min(behind) },
+            None => Mapping { addr: BlockAddr::NULL, len: most },
+        })
+    }
+
     /// The same in a compressed file: the run ends with the cluster, which no node divides, and a cluster that stands
     /// compressed is an error. Nothing is remembered, so that this is asked for every cluster.
     fn look_up_in_cluster(

@@ -14,9 +14,6 @@ impl FileData<'_> {
         if inode.form.encrypted {
             return Err(FsError::Encrypted { ino: inode.ino, policy: self.encryption_policy(inode)? });
         }
-        if inode.form.alias {
-            return Err(FsError::Unsupported { ino: inode.ino, what: "a file that stands for a device" });
-        }
         Ok(())
     }
 

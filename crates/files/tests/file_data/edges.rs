@@ -7,7 +7,7 @@ use f2fs_device::AlignedBuf;
 use f2fs_device_test::RecordingDevice;
 use f2fs_files::{AllocateFlags, File, FileSystem, FsError, Options, SetMode, Temperature, Time};
 use f2fs_format::feature::Features;
-use f2fs_format::inode::{advise, flags};
+use f2fs_format::inode::{Extent, advise, flags};
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::xattr::{HEADER_SIZE, index};
 use f2fs_test_kit::harm::{geometry, ino, patch_node, patch_superblock};
@@ -37,24 +37,42 @@ fn a_sync_of_a_file_that_is_only_read_succeeds() {
     file.sync_data().unwrap();
 }
 
-/// A file that stands for one of the volume's devices has no data of its own: it is refused, and others are not.
+/// A file that stands for one of the volume's devices has what its extent names, whatever its addresses are.
 #[test]
-fn a_file_that_stands_for_a_device_is_refused() {
+fn a_file_that_stands_for_a_device_has_what_its_extent_names() {
     let device = formatted(64, &FormatOptions::default());
     let fs = open(&device, Options::new());
-    for path in ["/alias", "/plain"] {
-        fs.create_file(path, 0o644).unwrap().write_at(&[1; 5000], 0).unwrap();
+    for (path, byte) in [("/alias", 1), ("/plain", 2)] {
+        fs.create_file(path, 0o644).unwrap().write_at(&[byte; 3 * BLOCK], 0).unwrap();
     }
     fs.close().unwrap();
-    patch_node(&device, ino(&device, "/alias"), |node| node.inode_mut().i_flags = flags::DEVICE_ALIAS.into());
+    let first = Cell::new(0);
+    patch_node(&device, ino(&device, "/plain"), |node| first.set(node.inode().i_addr[0].get()));
+    let named = Extent { fofs: 0.into(), blk_addr: first.get().into(), len: 2.into() };
+    let alias = ino(&device, "/alias");
+    patch_node(&device, alias, |node| {
+        (node.inode_mut().i_flags, node.inode_mut().i_ext) = (flags::DEVICE_ALIAS.into(), named);
+    });
     for copy in [0, 1] {
         patch_superblock(&device, copy, true, |sb| {
             sb.feature = (sb.feature.get() | Features::DEVICE_ALIAS.0).into();
         });
     }
-    let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
-    assert!(matches!(fs.open_file("/alias"), Err(FsError::Unsupported { .. })));
-    assert_eq!(fs.open_file("/plain").unwrap().size(), 5000);
+    let read = || -> Result<_, FsError> {
+        let fs = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
+        let (file, mut bytes) = (fs.open_file("/alias").unwrap(), vec![9; 3 * BLOCK]);
+        let len = file.read_at(&mut bytes, 0)?;
+        Ok((len, file.seek_hole(0)?, bytes))
+    };
+    let expected = [[2; 2 * BLOCK].as_slice(), &[0; BLOCK]].concat();
+    assert_eq!(read().unwrap(), (3 * BLOCK, Some(2 * BLOCK as u64), expected));
+    // An extent that is none of the main area's is damage.
+    let end = geometry(&device).main_end().0;
+    for (fofs, addr, len) in [(1, end - 2, 2), (0, 5, 2), (0, end - 1, 2), (0, u32::MAX, 1), (0, end - 2, u32::MAX)] {
+        let extent = Extent { fofs: fofs.into(), blk_addr: addr.into(), len: len.into() };
+        patch_node(&device, alias, |node| node.inode_mut().i_ext = extent);
+        assert!(read().unwrap_err().is_corruption(), "{extent:?}");
+    }
 }
 
 /// Who is refused an encrypted file is told which key it takes.

@@ -54,6 +54,11 @@ impl Here {
 
     /// `f2fs check --repair IMAGE`, which must find damage and mend it. Returns what it says.
     pub(crate) fn repair(&self, image: &Path) -> Result<String> {
+        // The backup of an earlier run, whose test failed, is not written over.
+        let backup = image.with_extension("img.f2fs-backup");
+        if backup.exists() {
+            fs_err::remove_file(&backup)?;
+        }
         let output = Command::new(&self.f2fs).args(["check", "--repair"]).arg(image).output()?;
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         ensure!(output.status.code() == Some(1), "{}: {}: {said}", image.display(), output.status);
