@@ -11,6 +11,10 @@
 //! The memory of a tag may be written and read by the kernel while the tag is the kernel's, and only then. A tag has one
 //! entry in the ring at a time, so the ring has room for all. One more, which is taken before, waits for the server to leave.
 //!
+//! Where requests lend their pages, these are the buffer of the ring with the number of the tag: from fetch to commit
+//! by themselves, or around one movement, by two entries of their own. Those tell of nothing but their failure, and then the
+//! movement fails as well, which is answered as any other failure of it.
+//!
 //! Locking rules: a channel belongs to the thread that made it, as its ring does and as the driver wants it. The lock of
 //! its `Home` is the only one.
 
@@ -19,6 +23,7 @@ use std::{
     io, mem,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     os::unix::fs::FileExt,
+    ptr,
 };
 
 use f2fs_device::{AlignedBuf, Block, BufHome};
@@ -31,11 +36,12 @@ use rustix::io::Errno;
 use zerocopy::IntoBytes;
 
 use crate::{
-    abi::{Descriptor, IoCommand, data_offset, errno, io as command},
+    abi::{Descriptor, DeviceRecord, IoCommand, data_offset, errno, feature, io as command, registration},
     channel::{Channel, Event, Moved, Movement},
     descriptors::Descriptors,
     gather::Wish,
     home::Home,
+    path::Lending,
 };
 
 /// The driver's file among those that the ring has registered.
@@ -47,6 +53,8 @@ const NO_FILE: RawFd = -1;
 
 /// The mark of the entry that completes when the server leaves. Tags are less.
 const LEAVE: u64 = u64::MAX;
+/// The mark of entries that register pages and end that. Tags are less, and nobody waits for them.
+const ASIDE: u64 = u64::MAX - 1;
 /// The event of a pipe that can be read; that it was closed is told in any case.
 const POLLIN: u32 = 1;
 
@@ -55,6 +63,8 @@ struct Tag {
     /// Empty while the device has it, or a movement.
     memory: Vec<Block>,
     owner: Owner,
+    /// The pages of its request were registered by an entry of ours.
+    is_registered: bool,
 }
 
 enum Owner {
@@ -76,8 +86,9 @@ pub(crate) struct RingChannel<'a> {
     file: &'a File,
     queue: u16,
     max_blocks: usize,
-    /// Data are copied by calls on the file, not by the driver.
-    user_copy: bool,
+    /// The data of requests are not in the memory of their tags.
+    is_apart: bool,
+    lending: Lending,
     /// The device's file is registered with the ring.
     has_file: bool,
     /// Tags that have not ended.
@@ -98,12 +109,28 @@ pub(crate) struct QueueShape {
     pub(crate) number: u16,
     pub(crate) depth: u16,
     pub(crate) max_io_bytes: u32,
-    pub(crate) user_copy: bool,
+    /// The data of requests are not in the memory of their tags: the driver does not copy them.
+    pub(crate) is_apart: bool,
+    pub(crate) lending: Lending,
 }
 
 impl QueueShape {
+    /// Of this queue of a device. `border` is [that of a selective path](crate::Options::border).
+    pub(crate) fn of(device: &DeviceRecord, number: u16, border: u32) -> Self {
+        let DeviceRecord { depth, max_io_bytes, flags, .. } = *device;
+        let apart = feature::USER_COPY | feature::SUPPORT_ZERO_COPY | feature::AUTO_BUF_REG;
+        Self { number, depth, max_io_bytes, is_apart: flags & apart != 0, lending: Lending::of(flags, border) }
+    }
+
     fn max_blocks(&self) -> usize {
         self.max_io_bytes as usize / 4096
+    }
+
+    /// Entries that the kernel may not have taken yet: one for each tag, and one more where its pages are registered, before
+    /// a movement or after it.
+    fn entries(&self) -> u32 {
+        let each = if matches!(self.lending, Lending::From(_)) { 2 } else { 1 };
+        u32::from(self.depth) * each
     }
 }
 
@@ -119,7 +146,10 @@ impl Prepared {
     /// Sets a queue up. `device` is the file of the device, if it is one. When the other end of `stays` is closed, the
     /// queue ends.
     pub(crate) fn new(shape: QueueShape, device: Option<BorrowedFd<'_>>, stays: impl AsFd) -> io::Result<Self> {
-        let mut ring = build(shape.depth.into())?;
+        let mut ring = build(shape.entries())?;
+        if shape.lending != Lending::Never {
+            ring.submitter().register_buffers_sparse(shape.depth.into())?;
+        }
         let files: Vec<_> = [NO_FILE].into_iter().chain(device.map(|file| file.as_raw_fd())).collect();
         ring.submitter().register_files(&files)?;
         let closed = opcode::PollAdd::new(Fd(stays.as_fd().as_raw_fd()), POLLIN).build().user_data(LEAVE);
@@ -127,7 +157,8 @@ impl Prepared {
         unsafe { ring.submission().push(&closed) }.map_err(|_| io::Error::other("the submission queue is full"))?;
         ring.submit()?;
         let memory = || AlignedBuf::new(shape.max_blocks()).into();
-        let tags = (0..shape.depth).map(|_| Tag { memory: memory(), owner: Owner::Ours }).collect();
+        let tags = (0..shape.depth).map(|_| Tag { memory: memory(), owner: Owner::Ours, is_registered: false });
+        let tags = tags.collect();
         Ok(Self { ring, tags, shape, has_file: device.is_some() })
     }
 
@@ -145,7 +176,8 @@ impl Prepared {
             file,
             queue: shape.number,
             max_blocks,
-            user_copy: shape.user_copy,
+            is_apart: shape.is_apart,
+            lending: shape.lending,
             has_file,
             alive: shape.depth.into(),
             untold: 0,
@@ -167,22 +199,40 @@ impl RingChannel<'_> {
         if state.memory.len() < self.max_blocks {
             state.memory = self.home.take().unwrap_or_else(|| AlignedBuf::new(self.max_blocks).into());
         }
-        let address = if self.user_copy { sector } else { state.memory.as_mut_ptr().expose_provenance() as u64 };
-        let body = IoCommand { queue: self.queue, tag, result, address };
+        let address = if self.is_apart { sector } else { state.memory.as_mut_ptr().expose_provenance() as u64 };
+        let entry = self.driver_entry(number, IoCommand { queue: self.queue, tag, result, address });
+        if mem::take(&mut self.tags[usize::from(tag)].is_registered) {
+            self.push_aside(command::UNREGISTER_BUFFER, tag, squeue::Flags::SKIP_SUCCESS)?;
+        }
+        self.push(tag, Owner::Kernel, entry)
+    }
+
+    /// A command to the driver.
+    fn driver_entry(&self, number: u32, body: IoCommand) -> squeue::Entry {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(body.as_bytes());
-        let entry = opcode::UringCmd16::new(DRIVER, number).cmd(bytes).build();
-        self.push(tag, Owner::Kernel, entry)
+        let place = (self.lending == Lending::All).then(|| registration(body.tag));
+        opcode::UringCmd16::new(DRIVER, number).cmd(bytes).addr(place).build()
+    }
+
+    /// Registers the pages of a tag's request, or ends that: the driver's entry for it, which tells of its failure only.
+    fn push_aside(&mut self, number: u32, tag: u16, flags: squeue::Flags) -> io::Result<()> {
+        let body = IoCommand { queue: self.queue, tag, result: 0, address: tag.into() };
+        let entry = self.driver_entry(number, body).flags(flags).user_data(ASIDE);
+        self.push_entry(&entry)
     }
 
     /// Gives a tag to the kernel, and with it the memory that the entry points into: the tag's, or its movement's.
     fn push(&mut self, tag: u16, owner: Owner, entry: squeue::Entry) -> io::Result<()> {
         self.tags[usize::from(tag)].owner = owner;
+        self.push_entry(&entry.user_data(tag.into()))
+    }
+
+    fn push_entry(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         self.untold += 1;
-        let entry = entry.user_data(tag.into());
         // SAFETY: the files are registered with the ring. The memory is the kernel's from here on: it is neither touched
         // nor freed until the entry's completion was seen (`arrive`), or ever, if that is not seen (`drop`).
-        unsafe { self.ring.submission().push(&entry) }.map_err(|_| io::Error::other("the submission queue is full"))
+        unsafe { self.ring.submission().push(entry) }.map_err(|_| io::Error::other("the submission queue is full"))
     }
 
     fn fail(&mut self, error: &io::Error) {
@@ -233,7 +283,7 @@ impl Channel for RingChannel<'_> {
             match (mem::replace(&mut state.owner, Owner::Ours), result) {
                 (Owner::Moving(movement, buf), moved) => {
                     let result = match usize::try_from(moved) {
-                        Ok(bytes) if bytes == buf.len() => Ok(()),
+                        Ok(bytes) if bytes == movement.bytes(&buf) => Ok(()),
                         Ok(_) => Err(errno::EIO),
                         Err(_) => Err(-moved),
                     };
@@ -273,15 +323,19 @@ impl Channel for RingChannel<'_> {
     }
 
     fn is_apart(&self) -> bool {
-        self.user_copy
+        self.is_apart
     }
 
     fn has_file(&self) -> bool {
         self.has_file
     }
 
+    fn lends(&self, request: &Descriptor) -> bool {
+        self.lending.lends(request)
+    }
+
     fn begin(&mut self, movement: Movement, tag: u16, mut buf: AlignedBuf) {
-        let (memory, length) = (buf.as_bytes_mut().as_mut_ptr(), buf.len() as u32);
+        let (memory, length) = (buf.as_bytes_mut().as_mut_ptr(), movement.bytes(&buf) as u32);
         let data = data_offset(self.queue, tag);
         // Beyond every file, but not the number that stands for the file's own position.
         let place = |start: u64| start.saturating_mul(4096).min(1 << 62);
@@ -290,14 +344,30 @@ impl Channel for RingChannel<'_> {
             Movement::Deliver => opcode::Write::new(DRIVER, memory, length).offset(data).build(),
             Movement::Read { start } => opcode::Read::new(FILE, memory, length).offset(place(start)).build(),
             Movement::Write { start } => opcode::Write::new(FILE, memory, length).offset(place(start)).build(),
+            // Of pages that are registered, an entry has the place of the first byte in them, and not an address.
+            Movement::Fill { start, .. } => {
+                opcode::ReadFixed::new(FILE, ptr::null_mut(), length, tag).offset(place(start)).build()
+            }
+            Movement::Drain { start, .. } => {
+                opcode::WriteFixed::new(FILE, ptr::null(), length, tag).offset(place(start)).build()
+            }
         };
-        if let Err(error) = self.push(tag, Owner::Moving(movement, buf), entry) {
+        let is_lent = matches!(movement, Movement::Fill { .. } | Movement::Drain { .. });
+        let registered = if is_lent && self.lending != Lending::All {
+            self.tags[usize::from(tag)].is_registered = true;
+            // A hard link goes on where the first entry fails: of a soft one that tells of no success, the kernel tells of no
+            // end either.
+            self.push_aside(command::REGISTER_BUFFER, tag, squeue::Flags::SKIP_SUCCESS | squeue::Flags::IO_HARDLINK)
+        } else {
+            Ok(())
+        };
+        if let Err(error) = registered.and_then(|()| self.push(tag, Owner::Moving(movement, buf), entry)) {
             self.fail(&error);
         }
     }
 
     fn tell(&mut self, tag: u16, bytes: &[u8]) -> io::Result<()> {
-        if self.user_copy {
+        if self.is_apart {
             self.file.write_all_at(bytes, data_offset(self.queue, tag))?;
         }
         Ok(())
@@ -340,10 +410,45 @@ impl Drop for RingChannel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::abi::DESCRIPTORS_STRIDE;
+
+    /// A driver that registers nothing: the movement fails, and nothing else does.
+    #[test]
+    fn without_registered_pages_a_movement_fails() {
+        use rustix::fs::{MemfdFlags, memfd_create};
+        let memory = || File::from(memfd_create("ublk", MemfdFlags::CLOEXEC).unwrap());
+        let (driver, device) = (memory(), memory());
+        driver.set_len(DESCRIPTORS_STRIDE).unwrap();
+        device.set_len(1 << 20).unwrap();
+        let flags = [feature::AUTO_BUF_REG, feature::SUPPORT_ZERO_COPY];
+        for flags in flags.map(|flag| flag | feature::USER_COPY) {
+            let record = DeviceRecord { depth: 4, max_io_bytes: 8192, flags, ..DeviceRecord::default() };
+            let shape = QueueShape::of(&record, 0, 4096);
+            assert!(shape.is_apart && shape.lending.lends(&Descriptor { count: 8, ..Descriptor::default() }));
+            let (stays, _stay) = io::pipe().unwrap();
+            let prepared = Prepared::new(shape, Some(device.as_fd()), &stays).unwrap();
+            let mut channel = prepared.fetch(&driver).unwrap();
+            // A file in memory takes no commands.
+            let mut events = Vec::new();
+            channel.arrive(Wish { requests: 1, micros: 0 }, &mut events).unwrap_err();
+            assert!(channel.has_ended() && events.is_empty());
+            for movement in [Movement::Fill { start: 1, blocks: 2 }, Movement::Drain { start: 1, blocks: 1 }] {
+                channel.begin(movement, 3, AlignedBuf::default());
+                while events.is_empty() {
+                    channel.enter(Wish { requests: 1, micros: 0 }).unwrap();
+                    let _ = channel.arrive(Wish::NOTHING, &mut events);
+                }
+                let Some(Event::Moved(moved)) = events.pop() else { panic!("{movement:?} did not end") };
+                assert_eq!((moved.tag, moved.movement), (3, movement));
+                assert!(moved.result.is_err() && moved.buf.is_empty(), "{:?}", moved.result);
+                assert_eq!(channel.tags[3].is_registered, flags & feature::AUTO_BUF_REG == 0);
+            }
+        }
+    }
 
     #[test]
     fn a_queue_hears_that_its_server_leaves() {
-        let shape = QueueShape { number: 0, depth: 4, max_io_bytes: 4096, user_copy: false };
+        let shape = QueueShape { number: 0, depth: 4, max_io_bytes: 4096, is_apart: false, lending: Lending::Never };
         let (stays, stay) = io::pipe().unwrap();
         let mut prepared = Prepared::new(shape, None, &stays).unwrap();
         prepared.ring.submit().unwrap();
