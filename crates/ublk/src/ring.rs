@@ -443,6 +443,11 @@ mod tests {
                 assert!(moved.result.is_err() && moved.buf.is_empty(), "{:?}", moved.result);
                 assert_eq!(channel.tags[3].is_registered, flags & feature::AUTO_BUF_REG == 0);
             }
+            // What an entry of ours has registered, one of ours ends, before the request is over.
+            let told = channel.untold;
+            channel.commit(3, 0, 0);
+            assert_eq!(channel.untold - told, if flags & feature::AUTO_BUF_REG == 0 { 2 } else { 1 });
+            assert!(!channel.tags[3].is_registered);
         }
     }
 
