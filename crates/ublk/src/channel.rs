@@ -49,6 +49,11 @@ pub(crate) enum Movement {
 }
 
 impl Movement {
+    /// Whether it is one of pages that the request lends.
+    pub(crate) fn is_lent(&self) -> bool {
+        matches!(self, Self::Fill { .. } | Self::Drain { .. })
+    }
+
     /// How much is moved: as much as the memory has, or as the request lends.
     pub(crate) fn bytes(&self, buf: &AlignedBuf) -> usize {
         match self {
@@ -96,7 +101,10 @@ pub(crate) trait Channel {
     /// Whether a request lends its pages to movements: its data go to the device's file and come from there without
     /// memory of ours. Whatever it lends can be fetched and delivered as well.
     fn lends(&self, request: &Descriptor) -> bool;
-    /// Begins to move data to the memory or from it; there is none if the request lends its pages. A tag has one movement at a time, and is not committed meanwhile.
+    /// Whether the worker is told twice of a request: when it has come, and when its data have been moved.
+    fn tells_twice(&self) -> bool;
+    /// Begins to move data to the memory or from it. There is none if the request lends its pages, and then a movement that
+    /// goes well may be the end of the request: the channel commits all of it, and tells of nothing. A tag has one movement at a time, and is not committed meanwhile.
     fn begin(&mut self, movement: Movement, tag: u16, buf: AlignedBuf);
     /// Hands bytes over at once to the one who asked, where the data are apart.
     fn tell(&mut self, tag: u16, bytes: &[u8]) -> io::Result<()>;

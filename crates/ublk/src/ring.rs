@@ -15,6 +15,16 @@
 //! by themselves, or around one movement, by two entries of their own. Those tell of nothing but their failure, and then the
 //! movement fails as well, which is answered as any other failure of it.
 //!
+//! Where they do so by themselves, the movement is linked to the commit of what it will have moved, and tells of its failure
+//! alone. The kernel cancels the commit then, and says nothing of it, so one of the two completes:
+//!
+//! ```text
+//!   movement --- all is moved ---> COMMIT_AND_FETCH ---> (completion: the tag's next request)
+//!      '-------- less, or an error ---> (completion of the movement: the tag is ours)
+//! ```
+//! Kernels that lend pages keep a linked command (older ones read it once more when its turn comes, from a place of the ring
+//! that may be another entry's by then).
+//!
 //! Locking rules: a channel belongs to the thread that made it, as its ring does and as the driver wants it. The lock of
 //! its `Home` is the only one.
 
@@ -53,6 +63,8 @@ const NO_FILE: RawFd = -1;
 
 /// The mark of the entry that completes when the server leaves. Tags are less.
 const LEAVE: u64 = u64::MAX;
+/// The mark of a movement that is linked to its commit, with its tag.
+const LINKED: u64 = 1 << 32;
 /// The mark of entries that register pages and end that. Tags are less, and nobody waits for them.
 const ASIDE: u64 = u64::MAX - 1;
 /// The event of a pipe that can be read; that it was closed is told in any case.
@@ -71,6 +83,8 @@ enum Owner {
     Ours,
     /// A command is with the driver.
     Kernel,
+    /// A movement of lent pages is with the kernel, and behind it the command to the driver.
+    Linked(Movement),
     /// Data are moved between this memory and a file.
     Moving(Movement, AlignedBuf),
     Ended,
@@ -126,10 +140,10 @@ impl QueueShape {
         self.max_io_bytes as usize / 4096
     }
 
-    /// Entries that the kernel may not have taken yet: one for each tag, and one more where its pages are registered, before
-    /// a movement or after it.
+    /// Entries that the kernel may not have taken yet: one for each tag, and one more where it lends pages, which are
+    /// registered before a movement and after it, or moved in front of a commit.
     fn entries(&self) -> u32 {
-        let each = if matches!(self.lending, Lending::From(_)) { 2 } else { 1 };
+        let each = if self.lending == Lending::Never { 1 } else { 2 };
         u32::from(self.depth) * each
     }
 }
@@ -194,6 +208,10 @@ impl Prepared {
 impl RingChannel<'_> {
     /// Gives a tag to the driver with its next command.
     fn command(&mut self, number: u32, tag: u16, result: i32, sector: u64) -> io::Result<()> {
+        self.command_as(Owner::Kernel, number, tag, result, sector)
+    }
+
+    fn command_as(&mut self, owner: Owner, number: u32, tag: u16, result: i32, sector: u64) -> io::Result<()> {
         let state = &mut self.tags[usize::from(tag)];
         // A device may have the memory still; the driver needs all that a request may have.
         if state.memory.len() < self.max_blocks {
@@ -204,7 +222,45 @@ impl RingChannel<'_> {
         if mem::take(&mut self.tags[usize::from(tag)].is_registered) {
             self.push_aside(command::UNREGISTER_BUFFER, tag, squeue::Flags::SKIP_SUCCESS)?;
         }
-        self.push(tag, Owner::Kernel, entry)
+        self.push(tag, owner, entry)
+    }
+
+    /// The entry of a movement: what of the ring it moves.
+    fn movement(&self, movement: Movement, tag: u16, buf: &mut AlignedBuf) -> squeue::Entry {
+        let (memory, length) = (buf.as_bytes_mut().as_mut_ptr(), movement.bytes(buf) as u32);
+        let data = data_offset(self.queue, tag);
+        // Beyond every file, but not the number that stands for the file's own position.
+        let place = |start: u64| start.saturating_mul(4096).min(1 << 62);
+        match movement {
+            Movement::Fetch => opcode::Read::new(DRIVER, memory, length).offset(data).build(),
+            Movement::Deliver => opcode::Write::new(DRIVER, memory, length).offset(data).build(),
+            Movement::Read { start } => opcode::Read::new(FILE, memory, length).offset(place(start)).build(),
+            Movement::Write { start } => opcode::Write::new(FILE, memory, length).offset(place(start)).build(),
+            // Of pages that are registered, an entry has the place of the first byte in them, and not an address.
+            Movement::Fill { start, .. } => {
+                opcode::ReadFixed::new(FILE, ptr::null_mut(), length, tag).offset(place(start)).build()
+            }
+            Movement::Drain { start, .. } => {
+                opcode::WriteFixed::new(FILE, ptr::null(), length, tag).offset(place(start)).build()
+            }
+        }
+    }
+
+    /// Moves data to lent pages or from them. Where the movement is linked, that is the end of the request.
+    fn move_lent(&mut self, movement: Movement, tag: u16, mut none: AlignedBuf) -> io::Result<()> {
+        let entry = self.movement(movement, tag, &mut none);
+        if self.lending == Lending::All {
+            let flags = squeue::Flags::SKIP_SUCCESS | squeue::Flags::IO_LINK;
+            self.push_entry(&entry.flags(flags).user_data(LINKED | u64::from(tag)))?;
+            let bytes = movement.bytes(&none) as i32;
+            return self.command_as(Owner::Linked(movement), command::COMMIT_AND_FETCH, tag, bytes, 0);
+        }
+        self.tags[usize::from(tag)].is_registered = true;
+        // A hard link goes on where the first entry fails: of a soft one that tells of no success, the kernel tells of no
+        // end either.
+        let flags = squeue::Flags::SKIP_SUCCESS | squeue::Flags::IO_HARDLINK;
+        self.push_aside(command::REGISTER_BUFFER, tag, flags)?;
+        self.push(tag, Owner::Moving(movement, none), entry)
     }
 
     /// A command to the driver.
@@ -253,7 +309,9 @@ impl RingChannel<'_> {
         match entered {
             Ok(taken) => {
                 self.untold = untold - (taken as u32).min(untold);
-                Ok(())
+                // A movement may have been taken without the commit that is linked to it, and that would not hear then that
+                // the movement fails. It is never told; the queue ends. The kernel takes less only if it has no memory.
+                if self.untold > 0 && self.lending == Lending::All { Err(Errno::NOMEM.into()) } else { Ok(()) }
             }
             Err(error) => {
                 self.untold = self.ring.submission().len() as u32;
@@ -278,9 +336,15 @@ impl Channel for RingChannel<'_> {
         self.enter(Wish { requests: wish.requests.min(alive), ..wish })?;
         for entry in self.ring.completion() {
             self.leaves |= entry.user_data() == LEAVE;
-            let Some(state) = self.tags.get_mut(entry.user_data() as usize) else { continue };
-            let (tag, result) = (entry.user_data() as u16, entry.result());
+            let (mark, result) = (entry.user_data(), entry.result());
+            let Some(state) = self.tags.get_mut((mark & !LINKED) as usize) else { continue };
+            let (tag, is_movement) = (mark as u16, mark & LINKED != 0);
             match (mem::replace(&mut state.owner, Owner::Ours), result) {
+                // The commit behind it will never be told of.
+                (Owner::Linked(movement), moved) if is_movement => {
+                    let result = Err(if moved < 0 { -moved } else { errno::EIO });
+                    events.push(Event::Moved(Moved { tag, movement, buf: AlignedBuf::default(), result }));
+                }
                 (Owner::Moving(movement, buf), moved) => {
                     let result = match usize::try_from(moved) {
                         Ok(bytes) if bytes == movement.bytes(&buf) => Ok(()),
@@ -334,34 +398,18 @@ impl Channel for RingChannel<'_> {
         self.lending.lends(request)
     }
 
+    fn tells_twice(&self) -> bool {
+        (self.is_apart || self.has_file) && !(self.has_file && self.lending == Lending::All)
+    }
+
     fn begin(&mut self, movement: Movement, tag: u16, mut buf: AlignedBuf) {
-        let (memory, length) = (buf.as_bytes_mut().as_mut_ptr(), movement.bytes(&buf) as u32);
-        let data = data_offset(self.queue, tag);
-        // Beyond every file, but not the number that stands for the file's own position.
-        let place = |start: u64| start.saturating_mul(4096).min(1 << 62);
-        let entry = match movement {
-            Movement::Fetch => opcode::Read::new(DRIVER, memory, length).offset(data).build(),
-            Movement::Deliver => opcode::Write::new(DRIVER, memory, length).offset(data).build(),
-            Movement::Read { start } => opcode::Read::new(FILE, memory, length).offset(place(start)).build(),
-            Movement::Write { start } => opcode::Write::new(FILE, memory, length).offset(place(start)).build(),
-            // Of pages that are registered, an entry has the place of the first byte in them, and not an address.
-            Movement::Fill { start, .. } => {
-                opcode::ReadFixed::new(FILE, ptr::null_mut(), length, tag).offset(place(start)).build()
-            }
-            Movement::Drain { start, .. } => {
-                opcode::WriteFixed::new(FILE, ptr::null(), length, tag).offset(place(start)).build()
-            }
-        };
-        let is_lent = matches!(movement, Movement::Fill { .. } | Movement::Drain { .. });
-        let registered = if is_lent && self.lending != Lending::All {
-            self.tags[usize::from(tag)].is_registered = true;
-            // A hard link goes on where the first entry fails: of a soft one that tells of no success, the kernel tells of no
-            // end either.
-            self.push_aside(command::REGISTER_BUFFER, tag, squeue::Flags::SKIP_SUCCESS | squeue::Flags::IO_HARDLINK)
+        let begun = if movement.is_lent() {
+            self.move_lent(movement, tag, buf)
         } else {
-            Ok(())
+            let entry = self.movement(movement, tag, &mut buf);
+            self.push(tag, Owner::Moving(movement, buf), entry)
         };
-        if let Err(error) = registered.and_then(|()| self.push(tag, Owner::Moving(movement, buf), entry)) {
+        if let Err(error) = begun {
             self.fail(&error);
         }
     }
@@ -397,7 +445,7 @@ impl Drop for RingChannel<'_> {
         for tag in &mut self.tags {
             // The kernel may still copy to it or from it.
             match mem::replace(&mut tag.owner, Owner::Ended) {
-                Owner::Kernel => drop(mem::take(&mut tag.memory).leak()),
+                Owner::Kernel | Owner::Linked(_) => drop(mem::take(&mut tag.memory).leak()),
                 Owner::Moving(_, buf) => {
                     let _ = mem::ManuallyDrop::new(buf);
                 }
@@ -408,58 +456,4 @@ impl Drop for RingChannel<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::abi::DESCRIPTORS_STRIDE;
-
-    /// A driver that registers nothing: the movement fails, and nothing else does.
-    #[test]
-    fn without_registered_pages_a_movement_fails() {
-        use rustix::fs::{MemfdFlags, memfd_create};
-        let memory = || File::from(memfd_create("ublk", MemfdFlags::CLOEXEC).unwrap());
-        let (driver, device) = (memory(), memory());
-        driver.set_len(DESCRIPTORS_STRIDE).unwrap();
-        device.set_len(1 << 20).unwrap();
-        let flags = [feature::AUTO_BUF_REG, feature::SUPPORT_ZERO_COPY];
-        for flags in flags.map(|flag| flag | feature::USER_COPY) {
-            let record = DeviceRecord { depth: 4, max_io_bytes: 8192, flags, ..DeviceRecord::default() };
-            let shape = QueueShape::of(&record, 0, 4096);
-            assert!(shape.is_apart && shape.lending.lends(&Descriptor { count: 8, ..Descriptor::default() }));
-            let (stays, _stay) = io::pipe().unwrap();
-            let prepared = Prepared::new(shape, Some(device.as_fd()), &stays).unwrap();
-            let mut channel = prepared.fetch(&driver).unwrap();
-            // A file in memory takes no commands.
-            let mut events = Vec::new();
-            channel.arrive(Wish { requests: 1, micros: 0 }, &mut events).unwrap_err();
-            assert!(channel.has_ended() && events.is_empty());
-            for movement in [Movement::Fill { start: 1, blocks: 2 }, Movement::Drain { start: 1, blocks: 1 }] {
-                channel.begin(movement, 3, AlignedBuf::default());
-                while events.is_empty() {
-                    channel.enter(Wish { requests: 1, micros: 0 }).unwrap();
-                    let _ = channel.arrive(Wish::NOTHING, &mut events);
-                }
-                let Some(Event::Moved(moved)) = events.pop() else { panic!("{movement:?} did not end") };
-                assert_eq!((moved.tag, moved.movement), (3, movement));
-                assert!(moved.result.is_err() && moved.buf.is_empty(), "{:?}", moved.result);
-                assert_eq!(channel.tags[3].is_registered, flags & feature::AUTO_BUF_REG == 0);
-            }
-            // What an entry of ours has registered, one of ours ends, before the request is over.
-            let told = channel.untold;
-            channel.commit(3, 0, 0);
-            assert_eq!(channel.untold - told, if flags & feature::AUTO_BUF_REG == 0 { 2 } else { 1 });
-            assert!(!channel.tags[3].is_registered);
-        }
-    }
-
-    #[test]
-    fn a_queue_hears_that_its_server_leaves() {
-        let shape = QueueShape { number: 0, depth: 4, max_io_bytes: 4096, is_apart: false, lending: Lending::Never };
-        let (stays, stay) = io::pipe().unwrap();
-        let mut prepared = Prepared::new(shape, None, &stays).unwrap();
-        prepared.ring.submit().unwrap();
-        assert_eq!(prepared.ring.completion().len(), 0, "nothing has happened");
-        drop(stay);
-        prepared.ring.submit_and_wait(1).unwrap();
-        assert_eq!(prepared.ring.completion().next().map(|entry| entry.user_data()), Some(LEAVE));
-    }
-}
+mod tests;

@@ -19,7 +19,7 @@
 //! itself, with the entries into the kernel that it makes anyway. What does not go well there is done once more by the
 //! device, which knows why. Where data are apart from the memory of a request, the channel fetches them before the
 //! device writes, and delivers them after it has read. A request that lends its pages needs neither and no memory of ours:
-//! the channel moves its data between them and the file, and only what fails goes the other way.
+//! the channel moves its data between them and the file, and may commit it then by itself; what fails goes the other way.
 //!
 //! No locks and no shared state: a worker belongs to its thread.
 
@@ -72,8 +72,7 @@ impl<'a, C: Channel> Worker<'a, C> {
         depth: u16,
         max_io_bytes: u32,
     ) -> Self {
-        let moves = channel.is_apart() || channel.has_file();
-        let (shape, gather) = (backend.shape(max_io_bytes), Gather::new(depth, moves));
+        let (shape, gather) = (backend.shape(max_io_bytes), Gather::new(depth, channel.tells_twice()));
         let (is_immediate, fetching) = (backend.device().is_immediate(), vec![None; depth.into()]);
         Self { channel, backend, queue, is_immediate, shape, gather, fetching, counts: QueueCounts::default() }
     }

@@ -167,10 +167,11 @@ fn what_does_not_go_by_the_file_the_device_does() {
 /// Requests of one block go by copy here, and those of two and three without.
 #[test]
 fn requests_that_lend_their_pages_need_no_copy() {
-    for (from, lent, copied) in [(0, 300, 0), (16, 200, 200), (u32::MAX, 0, 600)] {
+    let cases = [(0, 300, 0), (16, 200, 200), (u32::MAX, 0, 600)];
+    for ((from, lent, copied), is_linked) in cases.into_iter().flat_map(|case| [(case, false), (case, true)]) {
         let device = in_file(true);
         let backend = Backend::Plain(device.clone());
-        let fake = || lending(&device, from, 0);
+        let fake = || Fake { is_linked, ..lending(&device, from, 0) };
         all_are_right(&backend, fake);
         assert_eq!(device.own.load(Ordering::Relaxed), 0, "the device had nothing to do");
         let (_, reads) = writes_and_reads();
@@ -188,13 +189,13 @@ fn requests_that_lend_their_pages_need_no_copy() {
 /// A file that fails is asked by the device as well, by a copy, and its answer is the one that counts.
 #[test]
 fn what_does_not_go_without_a_copy_goes_by_one() {
-    for fails in [1, 3, 7] {
+    for (fails, is_linked) in [1, 3, 7].into_iter().flat_map(|fails| [(fails, false), (fails, true)]) {
         let device = in_file(true);
         let backend = Backend::Plain(device.clone());
         let (writes, reads) = writes_and_reads();
         let asked = reads.iter().map(|(descriptor, _)| (*descriptor, Vec::new())).collect();
         // Copies between the request and memory must not fail here, so only what is lent does.
-        let fake = || Fake { only_lent_fails: true, ..lending(&device, 0, fails) };
+        let fake = || Fake { only_lent_fails: true, is_linked, ..lending(&device, 0, fails) };
         let (wrote, counts) = run_on(fake(), &backend, writes);
         assert_eq!((wrote.done.len(), counts.failed), (300, 0));
         let (read, counts) = run_on(fake(), &backend, asked);

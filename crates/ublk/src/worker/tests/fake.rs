@@ -41,13 +41,15 @@ pub(super) struct Fake {
     pub(super) moved: usize,
     pub(super) fails: usize,
     pub(super) only_lent_fails: bool,
+    /// What lends its pages and goes well is committed without a word.
+    pub(super) is_linked: bool,
     /// The device gives back other memory than it got.
     pub(super) strangers: bool,
 }
 
 impl Fake {
     fn move_data(&mut self, movement: Movement, tag: u16, buf: &mut AlignedBuf) -> Result<(), i32> {
-        let is_lent = matches!(movement, Movement::Fill { .. } | Movement::Drain { .. });
+        let is_lent = movement.is_lent();
         if is_lent || !self.only_lent_fails {
             self.moved += 1;
         }
@@ -89,7 +91,11 @@ impl Channel for &mut Fake {
         assert!(wish == Wish::NOTHING || asleep, "it sleeps with requests in its hands");
         for (movement, tag, mut buf) in mem::take(&mut self.moving) {
             let result = self.move_data(movement, tag, &mut buf);
-            events.push(Event::Moved(Moved { tag, movement, buf, result }));
+            if self.is_linked && movement.is_lent() && result.is_ok() {
+                self.commit(tag, movement.bytes(&buf) as i32, 0);
+            } else {
+                events.push(Event::Moved(Moved { tag, movement, buf, result }));
+            }
         }
         while let (Some(&tag), false) = (self.free.last(), self.waiting.is_empty()) {
             self.free.pop();
@@ -128,6 +134,10 @@ impl Channel for &mut Fake {
 
     fn lends(&self, request: &Descriptor) -> bool {
         self.lends_from.is_some_and(|from| request.count >= from)
+    }
+
+    fn tells_twice(&self) -> bool {
+        self.is_apart || self.has_file()
     }
 
     fn begin(&mut self, movement: Movement, tag: u16, buf: AlignedBuf) {
