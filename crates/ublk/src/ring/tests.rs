@@ -16,6 +16,7 @@ fn without_registered_pages_a_movement_fails() {
         let record = DeviceRecord { depth: 4, max_io_bytes: 8192, flags, ..DeviceRecord::default() };
         let shape = QueueShape::of(&record, 0, 4096);
         assert!(shape.is_apart && shape.lending.lends(&Descriptor { count: 8, ..Descriptor::default() }));
+        assert_eq!(shape.entries(), 8, "each tag may have two that the kernel has not taken");
         let (stays, _stay) = io::pipe().unwrap();
         let prepared = Prepared::new(shape, Some(device.as_fd()), &stays).unwrap();
         let mut channel = prepared.fetch(&driver).unwrap();
