@@ -236,7 +236,7 @@ const BY_HAND: [Test; 13] = [
     ),
     (
         "ublk-copies",
-        "devices of files of f2fs ublk by each way of data, requests of 4 to 512 KiB, beside rublk's (prints a table)",
+        "devices of files of f2fs ublk by each way of data, requests of 4 to 256 KiB, beside rublk's (prints a table)",
         ublk_copies::run,
     ),
     (

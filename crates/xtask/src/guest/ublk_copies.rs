@@ -1,4 +1,4 @@
-//! What a copy costs: rates of devices of files by each way of data, for requests of 4 to 512 KiB, at a depth of 32, beside
+//! What a copy costs: rates of devices of files by each way of data, for requests of 4 to 256 KiB, at a depth of 32, beside
 //! rublk's with and without a copy, in one boot, in turns. The files lie in memory, on a file system and on disks of it.
 //!
 //! `selective:4K` asks the driver for the pages of each request; where it overtakes `user`, there is the border of a
@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(5400);
 const SCRIPT: &str = include_str!("ublk-copies.sh");
 /// Those that are measured; the first is what the others are compared with.
 const WAYS: [&str; 4] = ["kernel", "user", "none", "selective:4K"];
-const SIZES: &str = "4k 16k 64k 128k 256k 512k";
+const SIZES: &str = "4k 16k 64k 256k";
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let program = programs::measured(&bench.cache, "f2fs-cli", "f2fs")?;
