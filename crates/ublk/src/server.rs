@@ -84,7 +84,7 @@ impl Options {
     pub const MAX_DEPTH: u16 = MAX_DEPTH;
 
     /// The border of a selective path unless another one is asked for: measured, see `docs/UBLK.md`.
-    pub const BORDER: u32 = 64 << 10;
+    pub const BORDER: u32 = 16 << 10;
 
     /// The same with this number.
     #[must_use]

@@ -85,7 +85,7 @@ echo 64 > $bad/size; echo 4096 > $bad/blocksize; echo 1 > $bad/memory_backed; ec
 written() {
     $fio --name=written --filename=$device --rw=write --bs=64k --size=1m "$@" > /tmp/fio 2>&1
 }
-for how in none selective selective:16K; do
+for how in none selective selective:64K; do
     truncate -s 64M /tmp/image
     if ! device=$(f2fs ublk add --file /tmp/image --copy $how --queues 2 --depth 32 2> /tmp/said); then
         grep -q "needs Linux 6.1[56]" /tmp/said
