@@ -1,6 +1,6 @@
 //! The structures and numbers of the kernel's ublk interface, as far as this crate uses them.
 //!
-//! Source: the kernel's `include/uapi/linux/ublk_cmd.h` and `blkzoned.h`, Linux 6.12. All integers are of the machine's
+//! Source: the kernel's `include/uapi/linux/ublk_cmd.h` and `blkzoned.h`, Linux 6.12 and 7.3. All integers are of the machine's
 //! own byte order, all structures without gaps.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -45,18 +45,24 @@ pub(crate) mod io {
     pub(crate) const FETCH: u32 = iowr(0x20, SIZE);
     /// The request of a tag is over, and it is ready for the next one.
     pub(crate) const COMMIT_AND_FETCH: u32 = iowr(0x21, SIZE);
+    /// The pages of a tag's request become a buffer of the ring.
+    pub(crate) const REGISTER_BUFFER: u32 = iowr(0x23, SIZE);
+    /// They are none any more.
+    pub(crate) const UNREGISTER_BUFFER: u32 = iowr(0x24, SIZE);
 }
 
 /// Bits of [`DeviceRecord::flags`].
 pub(crate) mod feature {
+    pub(crate) const SUPPORT_ZERO_COPY: u64 = 1 << 0;
     pub(crate) const USER_RECOVERY: u64 = 1 << 3;
     pub(crate) const USER_RECOVERY_REISSUE: u64 = 1 << 4;
     pub(crate) const UNPRIVILEGED_DEV: u64 = 1 << 5;
     pub(crate) const USER_COPY: u64 = 1 << 7;
     pub(crate) const ZONED: u64 = 1 << 8;
+    pub(crate) const AUTO_BUF_REG: u64 = 1 << 11;
 
     /// All features by their bits, as the kernel's documentation names them in small letters.
-    pub(crate) const NAMES: [&str; 13] = [
+    pub(crate) const NAMES: [&str; 20] = [
         "zero-copy",
         "completion-in-task",
         "need-get-data",
@@ -70,6 +76,13 @@ pub(crate) mod feature {
         "update-size",
         "auto-buf-reg",
         "quiesce",
+        "per-io-daemon",
+        "buf-reg-off-daemon",
+        "batch-io",
+        "integrity",
+        "safe-stop-dev",
+        "no-auto-part-scan",
+        "shmem-zc",
     ];
 }
 
@@ -97,6 +110,8 @@ pub(crate) mod op {
     pub(crate) const REPORT_ZONES: u32 = 18;
     /// A flag: the data are durable when the request completes.
     pub(crate) const FUA: u32 = 1 << 13;
+    /// A flag: the driver could not register the pages of the request by itself.
+    pub(crate) const NEED_REG_BUF: u32 = 1 << 17;
 }
 
 /// Error numbers that the kernel turns into states of a request.
@@ -220,8 +235,16 @@ pub(crate) struct IoCommand {
     pub(crate) queue: u16,
     pub(crate) tag: u16,
     pub(crate) result: i32,
-    /// The memory for the tag's next request; the sector that an append went to where data move by user copy.
+    /// The memory for the tag's next request; the sector that an append went to where data move by user copy; the place
+    /// among the ring's buffers where one is registered.
     pub(crate) address: u64,
+}
+
+/// The address in an entry, not in its [`IoCommand`], by which a device with `AUTO_BUF_REG` is told where among the ring's
+/// buffers the pages of the tag's next request are to be. If that fails, the request comes all the same, and says so.
+pub(crate) fn registration(index: u16) -> u64 {
+    const FALLBACK: u64 = 1 << 16;
+    u64::from(index) | FALLBACK
 }
 
 /// `struct blk_zone`: a zone in a report, in sectors.
@@ -283,6 +306,8 @@ mod tests {
         assert_eq!(control::GET_FEATURES, 0x8020_7513);
         assert_eq!(io::FETCH, 0xc010_7520);
         assert_eq!(io::COMMIT_AND_FETCH, 0xc010_7521);
+        assert_eq!([io::REGISTER_BUFFER, io::UNREGISTER_BUFFER], [0xc010_7523, 0xc010_7524]);
+        assert_eq!(registration(7), 0x1_0007);
         assert_eq!(DESCRIPTORS_STRIDE, 98_304);
         assert_eq!(data_offset(1, 2), 0x8000_0000 + (1 << 41) + (2 << 25));
     }

@@ -11,7 +11,7 @@
 
 use std::io;
 
-use f2fs_device::AlignedBuf;
+use f2fs_device::{AlignedBuf, BLOCK_SIZE};
 
 use crate::{abi::Descriptor, gather::Wish};
 
@@ -32,6 +32,35 @@ pub(crate) enum Movement {
         /// The first block there.
         start: u64,
     },
+    /// From the device's file to the pages of the request, which it [lends](Channel::lends).
+    Fill {
+        /// The first block there.
+        start: u64,
+        /// How many.
+        blocks: u64,
+    },
+    /// From the pages of the request to the device's file.
+    Drain {
+        /// The first block there.
+        start: u64,
+        /// How many.
+        blocks: u64,
+    },
+}
+
+impl Movement {
+    /// Whether it is one of pages that the request lends.
+    pub(crate) fn is_lent(&self) -> bool {
+        matches!(self, Self::Fill { .. } | Self::Drain { .. })
+    }
+
+    /// How much is moved: as much as the memory has, or as the request lends.
+    pub(crate) fn bytes(&self, buf: &AlignedBuf) -> usize {
+        match self {
+            Self::Fill { blocks, .. } | Self::Drain { blocks, .. } => *blocks as usize * BLOCK_SIZE,
+            _ => buf.len(),
+        }
+    }
 }
 
 /// What the worker is told of.
@@ -69,7 +98,13 @@ pub(crate) trait Channel {
     fn is_apart(&self) -> bool;
     /// Whether it can move data from the device's file and to it.
     fn has_file(&self) -> bool;
-    /// Begins to move data to the memory or from it. A tag has one movement at a time, and is not committed meanwhile.
+    /// Whether a request lends its pages to movements: its data go to the device's file and come from there without
+    /// memory of ours. Whatever it lends can be fetched and delivered as well.
+    fn lends(&self, request: &Descriptor) -> bool;
+    /// Whether the worker is told twice of a request: when it has come, and when its data have been moved.
+    fn tells_twice(&self) -> bool;
+    /// Begins to move data to the memory or from it. There is none if the request lends its pages, and then a movement that
+    /// goes well may be the end of the request: the channel commits all of it, and tells of nothing. A tag has one movement at a time, and is not committed meanwhile.
     fn begin(&mut self, movement: Movement, tag: u16, buf: AlignedBuf);
     /// Hands bytes over at once to the one who asked, where the data are apart.
     fn tell(&mut self, tag: u16, bytes: &[u8]) -> io::Result<()>;

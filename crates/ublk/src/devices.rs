@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use crate::{
-    UblkError,
+    DataPath, UblkError,
     abi::{DeviceRecord, feature, state},
     control::Control,
     server::block_path,
@@ -59,6 +59,8 @@ pub struct Device {
     pub zoned: bool,
     /// Whether another server can take it over.
     pub recoverable: bool,
+    /// How data move to it and from it.
+    pub path: DataPath,
     /// The user who can open it, beside root, if it is an unprivileged one.
     pub owner: Option<u32>,
 }
@@ -111,6 +113,7 @@ fn device(record: &DeviceRecord, sectors: u64) -> Device {
         sectors,
         zoned: record.flags & feature::ZONED != 0,
         recoverable: record.flags & feature::USER_RECOVERY != 0,
+        path: DataPath::of(record.flags),
         owner: (record.flags & feature::UNPRIVILEGED_DEV != 0).then_some(record.owner_uid),
     }
 }

@@ -32,9 +32,14 @@ pub enum UblkError {
         /// The device, which this process cannot delete.
         number: u32,
     },
-    /// A device of a user who is not root cannot have zones, nor move data by user copy.
-    #[error("zones and user copy are for root alone: the kernel makes no such device for other users")]
+    /// A device of a user who is not root cannot have zones, and its data can move by copies of the driver only.
+    #[error(
+        "zones, user copy and data without a copy are for root alone: the kernel makes no such device for other users"
+    )]
     RootAlone,
+    /// Data can move without a copy only where a file has them.
+    #[error("data move without a copy only to and from a device that is a file, and this one is none (--copy kernel)")]
+    NoFile,
     /// The driver is there and lacks something that is needed.
     #[error("this kernel's ublk driver has no {feature}, which needs Linux {since}")]
     TooOld {

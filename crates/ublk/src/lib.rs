@@ -6,6 +6,7 @@
 //! | Item | What it is |
 //! |---|---|
 //! | [`Server`], [`Options`] | makes a device, or takes over one whose server died; serves and deletes it |
+//! | [`DataPath`] | how data move between requests and the device |
 //! | [`Backend`], [`ZonedBlockDevice`] | what is exported |
 //! | [`list`], [`delete`], [`features`] | the devices of the machine, and what its driver can do |
 //! | [`UblkError`] | why not, with numbers |
@@ -46,7 +47,9 @@
 //! `O_DIRECT` is one. A device that is a file ([`BlockDevice::file`](f2fs_device::BlockDevice::file)) is read and
 //! written by the queue's own ring, in the entries that it makes anyway; a transfer that fails there is the device's
 //! then. Zoned devices need user copy: the ring reads and writes the data of requests in the character device, before
-//! the device writes them and after it has read them. Without a copy, as Linux 6.15 offers it, is not done.
+//! the device writes them and after it has read them. *Without a copy* (`path.rs`): from Linux 6.16 on, the driver puts the
+//! pages of a request among the buffers of the ring that fetches it, and a device that is a file is read and written right
+//! there. What does not go well so goes by user copy, and then through the device.
 //!
 //! # Locking model
 //!
@@ -72,6 +75,7 @@ mod driver;
 mod error;
 mod gather;
 mod home;
+mod path;
 mod queues;
 mod rehearsal;
 mod ring;
@@ -84,6 +88,7 @@ pub use backend::{Backend, ZoneChange, ZonedBlockDevice};
 pub use counts::QueueCounts;
 pub use devices::{Device, State, delete, features, list};
 pub use error::UblkError;
+pub use path::DataPath;
 pub use rehearsal::{Rehearsed, rehearse};
 pub use server::{Options, Server};
 

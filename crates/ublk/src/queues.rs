@@ -22,7 +22,7 @@ use f2fs_sync::{Condvar, Mutex, PlainArc};
 
 use crate::{
     Backend, QueueCounts, UblkError,
-    abi::{DeviceRecord, feature},
+    abi::DeviceRecord,
     ring::{Prepared, QueueShape},
     worker::Worker,
 };
@@ -89,11 +89,12 @@ impl Drop for Way<'_> {
 }
 
 impl Queues {
-    /// Starts the threads of a device, and waits until each has all that it needs but the driver's file.
+    /// Starts the threads of a device, and waits until each has all that it needs but the driver's file. `border` is
+    /// [that of a selective path](crate::Options::border).
     ///
     /// # Errors
     /// What one of them lacks. All have ended then.
-    pub(crate) fn prepare(device: &DeviceRecord, backend: &Backend) -> Result<Self, UblkError> {
+    pub(crate) fn prepare(device: &DeviceRecord, backend: &Backend, border: u32) -> Result<Self, UblkError> {
         let lacks = |source| UblkError::Queue { queue: 0, source };
         let (stays, stay) = io::pipe().map_err(lacks)?;
         let state = Mutex::new(State { told: Told::Nothing, arrived: 0, has_failed: false });
@@ -101,7 +102,7 @@ impl Queues {
         let stays = PlainArc::new(stays);
         let mut queues = Self { threads: Vec::new(), start, stay: Some(stay) };
         for queue in 0..device.queues {
-            match queues.thread(queue, device, backend, &stays) {
+            match queues.thread(QueueShape::of(device, queue, border), device.number, backend, &stays) {
                 Ok(thread) => queues.threads.push(thread),
                 Err(source) => {
                     queues.leave();
@@ -123,16 +124,14 @@ impl Queues {
 
     fn thread(
         &self,
-        queue: u16,
-        device: &DeviceRecord,
+        shape: QueueShape,
+        device: u32,
         backend: &Backend,
         stays: &PlainArc<PipeReader>,
     ) -> io::Result<Thread> {
-        let DeviceRecord { number, depth, max_io_bytes, flags, .. } = *device;
+        let QueueShape { number, depth, max_io_bytes, .. } = shape;
         let (start, backend, stays) = (PlainArc::clone(&self.start), backend.clone(), PlainArc::clone(stays));
-        let user_copy = flags & feature::USER_COPY != 0;
-        let shape = QueueShape { number: queue, depth, max_io_bytes, user_copy };
-        thread::Builder::new().name(format!("ublk{number}q{queue}")).spawn(move || {
+        thread::Builder::new().name(format!("ublk{device}q{number}")).spawn(move || {
             let way = Way(&start);
             let prepared = Prepared::new(shape, backend.device().file(Operation::Read), &*stays)?;
             let requests = backend.device().queue(depth.into());

@@ -121,6 +121,14 @@ impl<I: Iterator<Item = Rehearsed>> Channel for Script<I> {
         false
     }
 
+    fn lends(&self, _request: &Descriptor) -> bool {
+        false
+    }
+
+    fn tells_twice(&self) -> bool {
+        false
+    }
+
     /// Never asked for: the data are here, and there is no file.
     fn begin(&mut self, _movement: Movement, _tag: u16, _buf: AlignedBuf) {}
 

@@ -17,10 +17,11 @@
 
 use std::{fs::File, path::PathBuf, thread, time::Instant};
 
+use f2fs_device::Operation;
 use f2fs_sync::PlainArc;
 
 use crate::{
-    Backend, QueueCounts, UblkError,
+    Backend, DataPath, QueueCounts, UblkError,
     abi::{ControlCommand, DeviceRecord, MAX_DEPTH, errno, feature, state},
     control::Control,
     driver::{Driver, PATIENCE, TICK},
@@ -44,8 +45,13 @@ pub struct Options {
     pub depth: u16,
     /// Whether requests wait for a new server if this one dies. Only for devices whose content outlives the process.
     pub recovery: bool,
-    /// Data move by user copy also where it is not needed (it is for zones).
-    pub user_copy: bool,
+    /// How data move. `None`: without a copy where the device is a file, the process root's and the kernel's driver can
+    /// do it by itself (Linux 6.16), by user copy for zones, and else by a copy of the driver. Zones have user copy in any
+    /// case.
+    pub path: Option<DataPath>,
+    /// Bytes of the shortest request whose data move without a copy on a device whose path is
+    /// [selective](DataPath::Selective). After a recovery it is the default.
+    pub border: u32,
     /// This process need not be root: the device belongs to its user, and beside root nobody else can open it. It
     /// cannot be recovered: `recovery` has no effect then. Of a process that is root, the device is root's all the
     /// same.
@@ -58,7 +64,16 @@ pub struct Options {
 impl Default for Options {
     /// One queue of 128 requests, any number, no recovery.
     fn default() -> Self {
-        Self { number: None, queues: 1, depth: 128, recovery: false, user_copy: false, unprivileged: false, content: 0 }
+        Self {
+            number: None,
+            queues: 1,
+            depth: 128,
+            recovery: false,
+            path: None,
+            border: Self::BORDER,
+            unprivileged: false,
+            content: 0,
+        }
     }
 }
 
@@ -67,6 +82,9 @@ impl Options {
     pub const MAX_QUEUES: u16 = 4096;
     /// The most requests that a queue can have at a time.
     pub const MAX_DEPTH: u16 = MAX_DEPTH;
+
+    /// The border of a selective path unless another one is asked for: measured, see `docs/UBLK.md`.
+    pub const BORDER: u32 = 16 << 10;
 
     /// The same with this number.
     #[must_use]
@@ -92,10 +110,16 @@ impl Options {
         Self { recovery, ..self }
     }
 
-    /// The same with or without user copy.
+    /// The same with this way of data, or the one that suits.
     #[must_use]
-    pub fn with_user_copy(self, user_copy: bool) -> Self {
-        Self { user_copy, ..self }
+    pub fn with_path(self, path: Option<DataPath>) -> Self {
+        Self { path, ..self }
+    }
+
+    /// The same with this border of a selective path, in bytes.
+    #[must_use]
+    pub fn with_border(self, border: u32) -> Self {
+        Self { border, ..self }
     }
 
     /// The same with a number for its content.
@@ -147,11 +171,16 @@ impl Server {
         limit("queues", options.queues, 1, Options::MAX_QUEUES)?;
         limit("depth", options.depth, 1, MAX_DEPTH)?;
         let (control, features) = Control::open()?;
-        let wanted = wanted(options, backend.zoned().is_some(), features)?;
-        Self::add_by(Box::new(control), &wanted, backend)
+        let wanted = wanted(options, backend, features)?;
+        Self::add_by(Box::new(control), &wanted, backend, options.border)
     }
 
-    fn add_by(mut driver: Box<dyn Driver>, wanted: &DeviceRecord, backend: &Backend) -> Result<Self, UblkError> {
+    fn add_by(
+        mut driver: Box<dyn Driver>,
+        wanted: &DeviceRecord,
+        backend: &Backend,
+        border: u32,
+    ) -> Result<Self, UblkError> {
         let record = driver.add(wanted)?;
         let mut server = Self { driver, record, file: None, queues: None, at_drop: AtDrop::Delete };
         if backend.zoned().is_some() && record.flags & feature::ZONED == 0 {
@@ -160,7 +189,9 @@ impl Server {
         // Of an unprivileged device, the driver takes no command before the file is the user's.
         let file = server.driver.open(&record)?;
         server.driver.set_parameters(&record, &backend.parameters(record.max_io_bytes))?;
-        server.serve(Queues::prepare(&record, backend)?, file, |driver, all_run| driver.start(&record, all_run))?;
+        server.serve(Queues::prepare(&record, backend, border)?, file, |driver, all_run| {
+            driver.start(&record, all_run)
+        })?;
         Ok(server)
     }
 
@@ -194,7 +225,7 @@ impl Server {
                 reason: "the file that it was made of has another size now",
             });
         }
-        let queues = Queues::prepare(&record, backend)?;
+        let queues = Queues::prepare(&record, backend, Options::BORDER)?;
         // The place of the character device among the open files.
         let place = File::open(NULL).map_err(|source| UblkError::File { path: NULL.into(), source })?;
         match driver.start_recovery(&record) {
@@ -304,19 +335,17 @@ fn forgive_missing(result: Result<(), UblkError>) -> Result<(), UblkError> {
 }
 
 /// What a driver with these features is asked for.
-fn wanted(options: Options, zoned: bool, features: u64) -> Result<DeviceRecord, UblkError> {
-    let user_copy = zoned || options.user_copy;
-    if user_copy && options.unprivileged {
-        return Err(UblkError::RootAlone);
-    }
-    need(features, feature::USER_COPY, user_copy, "user copy", "6.5")?;
+fn wanted(options: Options, backend: &Backend, features: u64) -> Result<DeviceRecord, UblkError> {
+    let zoned = backend.zoned().is_some();
+    let is_file = backend.device().file(Operation::Read).is_some();
+    let path = DataPath::choose(options.path, features, zoned, is_file, options.unprivileged)?;
     need(features, feature::ZONED, zoned, "zones (CONFIG_BLK_DEV_ZONED)", "6.6")?;
     let recovery = feature::USER_RECOVERY | feature::USER_RECOVERY_REISSUE;
     let recovers = options.recovery && !options.unprivileged;
     need(features, recovery, recovers, "user recovery", "6.1")?;
     need(features, feature::UNPRIVILEGED_DEV, options.unprivileged, "unprivileged devices", "6.3")?;
     let wanted = [
-        (feature::USER_COPY, user_copy),
+        (path.features(), true),
         (feature::ZONED, zoned),
         (recovery, recovers),
         (feature::UNPRIVILEGED_DEV, options.unprivileged),

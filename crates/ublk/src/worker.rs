@@ -18,7 +18,8 @@
 //! A device that copies at once, as memory does, needs no queue. One that is a file is read and written by the channel
 //! itself, with the entries into the kernel that it makes anyway. What does not go well there is done once more by the
 //! device, which knows why. Where data are apart from the memory of a request, the channel fetches them before the
-//! device writes, and delivers them after it has read.
+//! device writes, and delivers them after it has read. A request that lends its pages needs neither and no memory of ours:
+//! the channel moves its data between them and the file, and may commit it then by itself; what fails goes the other way.
 //!
 //! No locks and no shared state: a worker belongs to its thread.
 
@@ -71,8 +72,7 @@ impl<'a, C: Channel> Worker<'a, C> {
         depth: u16,
         max_io_bytes: u32,
     ) -> Self {
-        let moves = channel.is_apart() || channel.has_file();
-        let (shape, gather) = (backend.shape(max_io_bytes), Gather::new(depth, moves));
+        let (shape, gather) = (backend.shape(max_io_bytes), Gather::new(depth, channel.tells_twice()));
         let (is_immediate, fetching) = (backend.device().is_immediate(), vec![None; depth.into()]);
         Self { channel, backend, queue, is_immediate, shape, gather, fetching, counts: QueueCounts::default() }
     }
@@ -113,21 +113,29 @@ impl<'a, C: Channel> Worker<'a, C> {
     /// Begins a request.
     fn arrived(&mut self, tag: u16) {
         self.counts.requests += 1;
-        let work = match translate(&self.channel.descriptor(tag), &self.shape) {
+        let request = self.channel.descriptor(tag);
+        let work = match translate(&request, &self.shape) {
             Ok(work) => work,
             Err(number) => return self.answer(tag, Err(number)),
         };
         match work {
+            Work::Read { start, blocks } if self.has_file(Operation::Read) && self.channel.lends(&request) => {
+                self.channel.begin(Movement::Fill { start, blocks }, tag, AlignedBuf::default());
+            }
+            Work::Write { start, blocks, fua: false }
+                if self.has_file(Operation::Write) && self.channel.lends(&request) =>
+            {
+                self.channel.begin(Movement::Drain { start, blocks }, tag, AlignedBuf::default());
+            }
             Work::Read { start, blocks } => {
                 let buf = self.channel.take(tag, blocks as usize);
                 self.read(tag, start, buf);
             }
             Work::Write { blocks, .. } | Work::Append { blocks, .. } => {
-                let buf = self.channel.take(tag, blocks as usize);
                 if self.channel.is_apart() {
-                    self.fetching[usize::from(tag)] = Some(work);
-                    return self.channel.begin(Movement::Fetch, tag, buf);
+                    return self.fetch(tag, work, blocks);
                 }
+                let buf = self.channel.take(tag, blocks as usize);
                 self.write(tag, work, buf);
             }
             Work::Discard { start, blocks } => {
@@ -147,6 +155,13 @@ impl<'a, C: Channel> Worker<'a, C> {
                 self.answer(tag, answer);
             }
         }
+    }
+
+    /// Fetches the data of a write that are apart.
+    fn fetch(&mut self, tag: u16, work: Work, blocks: u64) {
+        self.fetching[usize::from(tag)] = Some(work);
+        let buf = self.channel.take(tag, blocks as usize);
+        self.channel.begin(Movement::Fetch, tag, buf);
     }
 
     fn read(&mut self, tag: u16, start: u64, mut buf: AlignedBuf) {
@@ -195,6 +210,17 @@ impl<'a, C: Channel> Worker<'a, C> {
                 None => self.answer(tag, Err(errno::EIO)),
             },
             (Movement::Read { .. }, Ok(())) => self.transferred(tag, Op::Read, buf, Ok(())),
+            (Movement::Fill { blocks, .. } | Movement::Drain { blocks, .. }, Ok(())) => {
+                self.answer(tag, Ok(((blocks * 4096) as i32, 0)));
+            }
+            // Once more by memory of ours: the file may want it aligned otherwise, and the device knows why it fails.
+            (Movement::Fill { start, blocks }, Err(_)) => {
+                let buf = self.channel.take(tag, blocks as usize);
+                self.queue.push(Request::read(start, buf).with_tag(tag.into()));
+            }
+            (Movement::Drain { start, blocks }, Err(_)) => {
+                self.fetch(tag, Work::Write { start, blocks, fua: false }, blocks);
+            }
             (Movement::Read { start }, Err(_)) => self.queue.push(Request::read(start, buf).with_tag(tag.into())),
             (Movement::Write { start }, Err(_)) => self.queue.push(Request::write(start, buf).with_tag(tag.into())),
             (_, result) => {

@@ -35,6 +35,7 @@ mod scaling;
 mod several;
 mod slow_card;
 mod ublk;
+mod ublk_copies;
 mod ublk_kinds;
 mod ublk_speed;
 mod ublk_systems;
@@ -202,7 +203,7 @@ const TESTS: [Test; 17] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 12] = [
+const BY_HAND: [Test; 13] = [
     (
         "ublk-kinds",
         "every kind of device of f2fs ublk: fio compares what it wrote, the device suite runs on them",
@@ -232,6 +233,11 @@ const BY_HAND: [Test; 12] = [
         "ublk-speed",
         "devices of f2fs ublk beside rublk's, null_blk and brd: rates, system calls for a request (prints tables)",
         ublk_speed::run,
+    ),
+    (
+        "ublk-copies",
+        "devices of files of f2fs ublk by each way of data, requests of 4 to 256 KiB, beside rublk's (prints a table)",
+        ublk_copies::run,
     ),
     (
         "zone-sizes",

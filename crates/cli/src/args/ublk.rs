@@ -11,7 +11,7 @@ use f2fs::format::BLOCK_BYTES;
 use f2fs::segment::cost::{Card, CostModel, Interior};
 
 use f2fs_device_test::FaultRule;
-use f2fs_ublk::Options;
+use f2fs_ublk::{DataPath, Options};
 
 use super::zones::Zones;
 use crate::medium::reason;
@@ -24,6 +24,7 @@ pub(crate) enum UblkCommand {
 Examples:
   f2fs ublk add --memory 4G
   f2fs ublk add --file disk.img --queues 2
+  f2fs ublk add --file disk.img --copy selective:128K
   f2fs ublk add --zoned 4G:64M:48M,conventional=2,open=8 --foreground
   f2fs ublk add --memory 1G --slow card-a,reads=sata-ssd,flush=2
   f2fs ublk add --memory 1G --faults write,after=999,error=28 --faults any,after=5000,for-good
@@ -121,11 +122,58 @@ pub(crate) struct AddArgs {
     pub(crate) depth: u16,
     #[command(flatten)]
     pub(crate) laboratory: Laboratory,
-    /// Move data by system calls of the server, as for zones, and not by the driver.
-    #[arg(long)]
+    /// How data move between requests and the device: auto, kernel, user, none or selective[:SIZE].
+    ///
+    /// kernel: copied by the driver. user: by system calls of the server, as for zones in any case. none: not copied at
+    /// all; needs --file, root and Linux 6.16. selective: by user copy, and from SIZE on not copied at all; needs --file,
+    /// root and Linux 6.15. auto is none where that can be had, and else kernel.
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub(crate) copy: Copying,
+    /// The same as --copy user.
+    #[arg(long, conflicts_with = "copy")]
     pub(crate) user_copy: bool,
     #[command(flatten)]
     pub(crate) place: Place,
+}
+
+impl AddArgs {
+    /// How data are to move.
+    pub(crate) fn copying(&self) -> Copying {
+        if self.user_copy { Copying { path: Some(DataPath::User), ..self.copy } } else { self.copy }
+    }
+}
+
+/// How data move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Copying {
+    /// `None`: as it suits.
+    pub(crate) path: Option<DataPath>,
+    /// Bytes of the shortest request that is not copied, where that is selective.
+    pub(crate) border: u32,
+}
+
+impl FromStr for Copying {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, size) = text.split_once(':').map_or((text, None), |(name, size)| (name, Some(size)));
+        let path = match (name, size) {
+            ("selective", _) => Some(DataPath::Selective),
+            ("auto", None) => None,
+            ("kernel", None) => Some(DataPath::Kernel),
+            ("user", None) => Some(DataPath::User),
+            ("none", None) => Some(DataPath::None),
+            _ => return Err(format!("{text:?} is not one of auto, kernel, user, none, selective[:SIZE]")),
+        };
+        let border = match size {
+            None => Options::BORDER,
+            Some(size) => {
+                let bytes = size.parse::<Size>()?.0;
+                u32::try_from(bytes).map_err(|_| format!("{size} is more than a request can have"))?
+            }
+        };
+        Ok(Self { path, border })
+    }
 }
 
 /// How a device misbehaves.
@@ -227,6 +275,18 @@ pub(crate) struct Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ways_of_data_are_read() {
+        let read = |text: &str| text.parse::<Copying>();
+        assert_eq!(read("auto"), Ok(Copying { path: None, border: Options::BORDER }));
+        assert_eq!(read("none").map(|copying| copying.path), Ok(Some(DataPath::None)));
+        assert_eq!(read("selective").map(|copying| copying.border), Ok(Options::BORDER));
+        assert_eq!(read("selective:128K"), Ok(Copying { path: Some(DataPath::Selective), border: 128 << 10 }));
+        for wrong in ["", "None", "none:4K", "selective:", "selective:x", "selective:8G"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn costs_are_read() {

@@ -73,7 +73,8 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         .with_depth(args.depth)
         .with_recovery(args.kind.file.is_some())
         .with_content(args.kind.file.as_deref().map_or(Ok(0), content)?)
-        .with_user_copy(args.user_copy)
+        .with_path(args.copying().path)
+        .with_border(args.copying().border)
         .with_unprivileged(!rustix::process::geteuid().is_root());
     let server = Server::add(&backend, options).map_err(failed)?;
     log.keep();
@@ -86,7 +87,9 @@ fn failed(error: UblkError) -> CliError {
         UblkError::OtherContent { .. } => CliError::new(format_args!(
             "{error}: what it has cached would go into this one (--force, if the file was copied)"
         )),
-        UblkError::Limit { .. } | UblkError::Zones { .. } | UblkError::AllConventional { .. } => CliError::usage(error),
+        UblkError::Limit { .. } | UblkError::Zones { .. } | UblkError::AllConventional { .. } | UblkError::NoFile => {
+            CliError::usage(error)
+        }
         error => CliError::new(error),
     }
 }
@@ -231,7 +234,7 @@ fn list(json: bool) -> Result<(), CliError> {
             let value = json!({
                 "path": path, "number": device.number, "state": state, "server": device.server, "queues": device.queues,
                 "depth": device.depth, "bytes": bytes, "zoned": device.zoned, "recoverable": device.recoverable,
-                "owner": device.owner,
+                "owner": device.owner, "copy": device.path.to_string(),
             });
             writeln!(out, "{value}")?;
         } else {
@@ -239,10 +242,11 @@ fn list(json: bool) -> Result<(), CliError> {
             let owner = device.owner.map_or(String::new(), |user| format!(", of user {user}"));
             writeln!(
                 out,
-                "{path} {} {state}{zoned}, {} queues of {}, process {}{owner}",
+                "{path} {} {state}{zoned}, {} queues of {}, copies: {}, process {}{owner}",
                 human(bytes),
                 device.queues,
                 device.depth,
+                device.path,
                 device.server
             )?;
         }

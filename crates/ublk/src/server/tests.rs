@@ -2,7 +2,7 @@
 
 use std::io;
 
-use f2fs_device::MemoryDevice;
+use f2fs_device::{MemoryDevice, ZoneLayout, ZonedDevice};
 use f2fs_sync::Mutex;
 
 use super::*;
@@ -134,7 +134,7 @@ fn a_recovery_goes_on_where_one_has_failed_before() {
 fn an_added_device_whose_server_fails_is_deleted_once() {
     let (driver, asked) = Played::new(4, ("", 0));
     let wanted = DeviceRecord { queues: 2, depth: 4, max_io_bytes: 4096, ..DeviceRecord::default() };
-    let error = Server::add_by(driver, &wanted, &backend()).unwrap_err().to_string();
+    let error = Server::add_by(driver, &wanted, &backend(), Options::BORDER).unwrap_err().to_string();
     assert!(error.starts_with("queue 0 ended: "), "{error}");
     assert_eq!(*asked.lock(), ["add", "open", "start", "stop", "delete"]);
 }
@@ -154,16 +154,21 @@ fn a_device_is_recovered_with_what_it_was_made_of() {
 /// The driver keeps what the device is made of, for whoever recovers it.
 #[test]
 fn the_driver_is_told_what_is_wanted() {
+    let zones = ZonedDevice::new(MemoryDevice::new(64), ZoneLayout::new(16)).unwrap();
+    let zoned = Backend::Zoned(PlainArc::new(zones));
     let options = Options::default().with_number(Some(3)).with_queues(2).with_depth(16).with_content(5);
-    let record = wanted(options.with_recovery(true), false, u64::MAX).unwrap();
+    let record = wanted(options.with_recovery(true), &backend(), u64::MAX).unwrap();
     assert_eq!((record.number, record.queues, record.depth, record.server_flags), (3, 2, 16, 5));
     assert_eq!(record.flags, feature::USER_RECOVERY | feature::USER_RECOVERY_REISSUE);
-    let record = wanted(Options::default(), true, u64::MAX).unwrap();
+    let record = wanted(Options::default(), &zoned, u64::MAX).unwrap();
     assert_eq!((record.number, record.server_flags), (ControlCommand::ANY_DEVICE, 0));
     assert_eq!(record.flags, feature::ZONED | feature::USER_COPY);
     // One that belongs to a user cannot be recovered, nor have its data copied by the server.
     let of_a_user = options.with_recovery(true).with_unprivileged(true);
-    assert_eq!(wanted(of_a_user, false, u64::MAX).unwrap().flags, feature::UNPRIVILEGED_DEV);
-    assert!(matches!(wanted(of_a_user.with_user_copy(true), false, u64::MAX), Err(UblkError::RootAlone)));
-    assert!(matches!(wanted(options.with_recovery(true), false, 0), Err(UblkError::TooOld { .. })));
+    assert_eq!(wanted(of_a_user, &backend(), u64::MAX).unwrap().flags, feature::UNPRIVILEGED_DEV);
+    assert!(matches!(
+        wanted(of_a_user.with_path(Some(DataPath::User)), &backend(), u64::MAX),
+        Err(UblkError::RootAlone)
+    ));
+    assert!(matches!(wanted(options.with_recovery(true), &backend(), 0), Err(UblkError::TooOld { .. })));
 }

@@ -133,6 +133,11 @@ fn all_are_right(backend: &Backend, fake: impl Fn() -> Fake) -> (QueueCounts, Qu
     (wrote, read)
 }
 
+/// A channel whose requests of so many sectors and more lend their pages.
+fn lending(device: &PlainArc<fake::InFile>, from: u32, fails: usize) -> Fake {
+    Fake { file: Some(device.blocks.clone()), is_apart: true, lends_from: Some(from), fails, ..Fake::default() }
+}
+
 #[test]
 fn a_file_is_read_and_written_with_the_entries_that_are_made_anyway() {
     for is_apart in [false, true] {
@@ -157,6 +162,59 @@ fn what_does_not_go_by_the_file_the_device_does() {
         all_are_right(&Backend::Plain(device.clone()), fake);
         assert!(device.own.load(Ordering::Relaxed) > 80, "{fails}");
     }
+}
+
+/// Requests of one block go by copy here, and those of two and three without.
+#[test]
+fn requests_that_lend_their_pages_need_no_copy() {
+    let cases = [(0, 300, 0), (16, 200, 200), (u32::MAX, 0, 600)];
+    for ((from, lent, copied), is_linked) in cases.into_iter().flat_map(|case| [(case, false), (case, true)]) {
+        let device = in_file(true);
+        let backend = Backend::Plain(device.clone());
+        let fake = || Fake { is_linked, ..lending(&device, from, 0) };
+        all_are_right(&backend, fake);
+        assert_eq!(device.own.load(Ordering::Relaxed), 0, "the device had nothing to do");
+        let (_, reads) = writes_and_reads();
+        let asked: Asked = reads.iter().map(|(descriptor, _)| (*descriptor, Vec::new())).collect();
+        let (read, counts) = run_on(fake(), &backend, asked);
+        assert_eq!((read.lent, read.copied), (lent, copied), "from {from} sectors on");
+        assert!(counts.entries <= 300 * 3 / u64::from(DEPTH) + 8, "{counts:?}");
+        let durable = (request(op::WRITE | op::FUA, 0, 32), vec![5; 16384]);
+        let (wrote, counts) = run_on(fake(), &backend, vec![durable]);
+        assert_eq!((wrote.lent, counts.failed), (0, 0));
+        assert_eq!(device.own.load(Ordering::Relaxed), 1, "what is to be durable is the device's");
+    }
+}
+
+/// A file that fails is asked by the device as well, by a copy, and its answer is the one that counts.
+#[test]
+fn what_does_not_go_without_a_copy_goes_by_one() {
+    for (fails, is_linked) in [1, 3, 7].into_iter().flat_map(|fails| [(fails, false), (fails, true)]) {
+        let device = in_file(true);
+        let backend = Backend::Plain(device.clone());
+        let (writes, reads) = writes_and_reads();
+        let asked = reads.iter().map(|(descriptor, _)| (*descriptor, Vec::new())).collect();
+        // Copies between the request and memory must not fail here, so only what is lent does.
+        let fake = || Fake { only_lent_fails: true, is_linked, ..lending(&device, 0, fails) };
+        let (wrote, counts) = run_on(fake(), &backend, writes);
+        assert_eq!((wrote.done.len(), counts.failed), (300, 0));
+        let (read, counts) = run_on(fake(), &backend, asked);
+        assert_eq!((read.done.len(), counts.failed), (300, 0));
+        let mut seen: Vec<_> = read.done.iter().map(|(descriptor, data, ..)| (*descriptor, data.clone())).collect();
+        seen.sort_by_key(|(descriptor, _)| descriptor.start_sector);
+        assert!(seen == reads, "not what was written");
+        assert!(read.lent >= 300 / fails && device.own.load(Ordering::Relaxed) >= 300 / fails, "{fails}");
+    }
+}
+
+/// A device that takes no writes by its file gets them by copies.
+#[test]
+fn what_the_file_does_not_take_goes_by_a_copy() {
+    let device = in_file(false);
+    all_are_right(&Backend::Plain(device.clone()), || lending(&device, 0, 0));
+    assert_eq!(device.own.load(Ordering::Relaxed), 300, "all writes are the device's");
+    // One that is no file at all has none to give.
+    all_are_right(&memory(), || Fake { is_apart: true, lends_from: Some(0), ..Fake::default() });
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Every kind of device of `f2fs ublk`: memory, a file, zones with less capacity than size, conventional zones, user copy,
-//! slow ones, such with faults, recorded ones. fio writes, reads and compares on each, and the test suite of block devices
+//! without a copy where the kernel has that (the refusal where it has not), slow ones, such with faults, recorded ones. fio writes, reads and compares on each, and the test suite of block devices
 //! runs on each that takes writes anywhere.
 
 use std::time::Duration;
@@ -13,9 +13,12 @@ use crate::Result;
 const LIMIT: Duration = Duration::from_secs(1800);
 const SCRIPT: &str = include_str!("ublk-kinds.sh");
 /// The parts of the script, as each says at its end.
-const PARTS: [&str; 8] = ["memory", "file", "zones", "conventional zones", "user copy", "slow", "faults", "recorded"];
-/// The kinds that the test suite runs on.
+const PARTS: [&str; 9] =
+    ["memory", "file", "zones", "conventional zones", "user copy", "without a copy", "slow", "faults", "recorded"];
+/// The kinds that the test suite runs on with every kernel.
 const SUITES: usize = 6;
+/// The ways without a copy, each of which it runs on if the kernel has it.
+const WITHOUT_A_COPY: usize = 3;
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let promises = programs::test(&bench.cache, "f2fs-uring", "promises")?;
@@ -29,12 +32,15 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     judge::succeeded_with_refusals(&output)?;
     judge::happened(&output, &PARTS)?;
     let suites: Vec<&str> = output.log.lines().filter(|line| line.starts_with("promises ")).collect();
-    for line in &suites {
+    let copies: Vec<&str> = output.log.lines().filter(|line| line.starts_with("copies: ")).collect();
+    for line in suites.iter().chain(&copies) {
         println!("    {line}");
     }
+    ensure!(copies.len() == WITHOUT_A_COPY, "without a copy: {copies:?}");
+    let kinds = SUITES + copies.iter().filter(|line| !line.contains("refused")).count();
     ensure!(
-        suites.len() == SUITES && !suites.iter().any(|line| line.ends_with(" 0 tests")),
+        suites.len() == kinds && !suites.iter().any(|line| line.ends_with(" 0 tests")),
         "the suite ran on {suites:?}"
     );
-    Ok(Outcome { wall: output.wall, remark: format!("{} kinds, the device suite on {SUITES}", PARTS.len()) })
+    Ok(Outcome { wall: output.wall, remark: format!("{} kinds, the device suite on {kinds}", PARTS.len()) })
 }

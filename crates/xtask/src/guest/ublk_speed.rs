@@ -70,7 +70,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
 }
 
 /// The peer's program, built under the cache when it is not there.
-fn rublk(bench: &Bench) -> Result<PathBuf> {
+pub(super) fn rublk(bench: &Bench) -> Result<PathBuf> {
     let home = bench.cache.join("rublk");
     let program = home.join("bin/rublk");
     if !program.is_file() {
@@ -128,7 +128,7 @@ fn table(rates: &Rates) -> Result<String> {
 }
 
 /// A line of the script on system calls, in words.
-fn calls(line: &str) -> Result<String> {
+pub(super) fn calls(line: &str) -> Result<String> {
     let fields: Vec<&str> = line.split(',').collect();
     let [_, side, work, calls, requests] = fields[..] else { bail!("not a count: {line}") };
     let (calls, requests): (f64, f64) = (calls.parse()?, requests.parse()?);

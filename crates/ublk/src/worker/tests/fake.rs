@@ -31,22 +31,48 @@ pub(super) struct Fake {
     pub(super) is_apart: bool,
     /// The device's file.
     pub(super) file: Option<PlainArc<MemoryDevice>>,
+    /// Requests of so many sectors and more lend their pages.
+    pub(super) lends_from: Option<u32>,
+    /// What was moved between such pages and the file, and through memory.
+    pub(super) lent: usize,
+    pub(super) copied: usize,
     pub(super) moving: Vec<(Movement, u16, AlignedBuf)>,
     /// How many movements there were, and after how many each one fails.
     pub(super) moved: usize,
     pub(super) fails: usize,
+    pub(super) only_lent_fails: bool,
+    /// What lends its pages and goes well is committed without a word.
+    pub(super) is_linked: bool,
     /// The device gives back other memory than it got.
     pub(super) strangers: bool,
 }
 
 impl Fake {
     fn move_data(&mut self, movement: Movement, tag: u16, buf: &mut AlignedBuf) -> Result<(), i32> {
-        self.moved += 1;
-        if self.fails > 0 && self.moved.is_multiple_of(self.fails) {
+        let is_lent = movement.is_lent();
+        if is_lent || !self.only_lent_fails {
+            self.moved += 1;
+        }
+        if self.fails > 0 && self.moved.is_multiple_of(self.fails) && (is_lent || !self.only_lent_fails) {
+            self.lent += usize::from(is_lent);
             return Err(errno::EIO);
         }
         let data = &mut self.tags.get_mut(&tag).expect("a tag with a request").1;
         match movement {
+            Movement::Fill { .. } | Movement::Drain { .. } => {
+                assert!(buf.is_empty(), "memory for data that need none");
+                self.lent += 1;
+            }
+            _ => self.copied += 1,
+        }
+        match movement {
+            Movement::Fill { start, blocks } => {
+                let read = self.file.as_ref().unwrap().read(start, blocks as usize).unwrap();
+                *data = read.as_bytes().to_vec();
+            }
+            Movement::Drain { start, .. } => {
+                self.file.as_ref().unwrap().write(start, AlignedBuf::from_bytes(data)).unwrap();
+            }
             Movement::Fetch => {
                 let len = data.len().min(buf.len());
                 buf.as_bytes_mut()[..len].copy_from_slice(&data[..len]);
@@ -65,7 +91,11 @@ impl Channel for &mut Fake {
         assert!(wish == Wish::NOTHING || asleep, "it sleeps with requests in its hands");
         for (movement, tag, mut buf) in mem::take(&mut self.moving) {
             let result = self.move_data(movement, tag, &mut buf);
-            events.push(Event::Moved(Moved { tag, movement, buf, result }));
+            if self.is_linked && movement.is_lent() && result.is_ok() {
+                self.commit(tag, movement.bytes(&buf) as i32, 0);
+            } else {
+                events.push(Event::Moved(Moved { tag, movement, buf, result }));
+            }
         }
         while let (Some(&tag), false) = (self.free.last(), self.waiting.is_empty()) {
             self.free.pop();
@@ -100,6 +130,14 @@ impl Channel for &mut Fake {
 
     fn has_file(&self) -> bool {
         self.file.is_some()
+    }
+
+    fn lends(&self, request: &Descriptor) -> bool {
+        self.lends_from.is_some_and(|from| request.count >= from)
+    }
+
+    fn tells_twice(&self) -> bool {
+        self.is_apart || self.has_file()
     }
 
     fn begin(&mut self, movement: Movement, tag: u16, buf: AlignedBuf) {
