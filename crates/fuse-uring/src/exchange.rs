@@ -38,26 +38,3 @@ impl<'a> Exchange<'a> {
         self.memory
     }
 }
-
-/// How a request went.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Answer<T> {
-    /// How many bytes of the [room](Exchange::room) are the answer, or the number of an error (`errno`).
-    pub result: Result<usize, i32>,
-    /// What is left to do when the answer is on its way.
-    pub rest: Option<T>,
-}
-
-impl<T> Answer<T> {
-    /// An answer with nothing left to do.
-    pub fn new(result: Result<usize, i32>) -> Answer<T> {
-        Answer { result, rest: None }
-    }
-
-    /// Something to do when the answer is on its way.
-    #[must_use]
-    pub fn then(self, rest: Option<T>) -> Answer<T> {
-        Answer { rest, ..self }
-    }
-}

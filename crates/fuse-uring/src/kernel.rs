@@ -26,8 +26,8 @@ pub(crate) trait Kernel {
     /// Answers an entry's request and gives it to the kernel again.
     fn commit(&mut self, entry: usize, commit_id: u64) -> io::Result<()>;
 
-    /// Tells the kernel of what was given to it. With `wait`, sleeps until a command is over.
-    fn enter(&mut self, wait: bool) -> io::Result<()>;
+    /// Tells the kernel of what was given to it, and sleeps until a command is over.
+    fn enter(&mut self) -> io::Result<()>;
 
     /// The next completion; the entry is ours again.
     fn next_event(&mut self) -> Option<Event>;

@@ -6,7 +6,7 @@
 //! | [`available`] | whether this machine has it, and what is missing if not |
 //! | [`Queues`] | the queues of a connection: one for each processor that the machine may have |
 //! | [`Worker`] | a thread's entries in some of these queues: it serves requests |
-//! | [`Exchange`], [`Answer`] | a request with the memory for its answer, and how it went |
+//! | [`Exchange`] | a request, with the memory for its answer |
 //! | [`stay_on`] | has a thread run on the processor of its queue |
 //!
 //! The crate carries requests, and knows of no operation. Who uses it negotiates with the kernel on `/dev/fuse` first
@@ -58,7 +58,7 @@ use std::os::fd::BorrowedFd;
 
 pub use abi::RequestHeader;
 pub use availability::{Unavailable, available};
-pub use exchange::{Answer, Exchange};
+pub use exchange::Exchange;
 pub use processors::{Queues, stay_on};
 
 use ring::Ring;
@@ -69,13 +69,13 @@ use worker::Work;
 /// ```no_run
 /// # fn main() -> std::io::Result<()> {
 /// # let connection = std::fs::File::open("/dev/fuse")?; // and mounted, and negotiated
-/// use f2fs_fuse_uring::{Answer, Worker};
+/// use f2fs_fuse_uring::Worker;
 /// use std::os::fd::AsFd;
 ///
 /// let (stays, stay) = std::io::pipe()?;
 /// let worker = Worker::new(connection.as_fd(), stays.as_fd(), &[0], 1 << 20)?;
 /// const ENOSYS: i32 = 38;
-/// worker.serve(|_request| Answer::<()>::new(Err(ENOSYS)), |()| {})?; // until it is unmounted, or `stay` is dropped
+/// worker.serve(|_request| Err(ENOSYS))?; // until it is unmounted, or `stay` is dropped
 /// # drop(stay);
 /// # Ok(())
 /// # }
@@ -98,17 +98,13 @@ impl Worker {
         Ok(Worker(Work::new(Ring::new(connection, stays, queues, payload)?)))
     }
 
-    /// Gives the kernel the entries, and serves requests until the file system was unmounted or the server leaves. What an answer leaves to do is done by
-    /// `after`, when the answer is on its way.
+    /// Gives the kernel the entries, and serves requests until the file system was unmounted or the server leaves. `serve`
+    /// says how many bytes of the [room](Exchange::room) are the answer, or the number of an error (`errno`).
     ///
     /// # Errors
     /// Those of `io_uring`, and what the kernel says of an entry that it does not take.
-    pub fn serve<T>(
-        mut self,
-        serve: impl FnMut(&mut Exchange<'_>) -> Answer<T>,
-        after: impl FnMut(T),
-    ) -> io::Result<()> {
-        self.0.run(serve, after)
+    pub fn serve(mut self, serve: impl FnMut(&mut Exchange<'_>) -> Result<usize, i32>) -> io::Result<()> {
+        self.0.run(serve)
     }
 }
 

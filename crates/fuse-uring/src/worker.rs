@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::abi::{AnswerHeader, EntryHeader, RequestHeader};
-use crate::exchange::{Answer, Exchange};
+use crate::exchange::Exchange;
 use crate::kernel::{Event, Kernel};
 
 /// The greatest error number that the kernel takes for one (`ERESTARTSYS` is the first that is none for programs).
@@ -45,26 +45,16 @@ impl<K: Kernel> Work<K> {
     }
 
     /// Gives all entries to the kernel, and serves requests until the connection has ended, or the server leaves.
-    pub(crate) fn run<T>(
-        &mut self,
-        mut serve: impl FnMut(&mut Exchange<'_>) -> Answer<T>,
-        mut after: impl FnMut(T),
-    ) -> io::Result<()> {
+    pub(crate) fn run(&mut self, mut serve: impl FnMut(&mut Exchange<'_>) -> Result<usize, i32>) -> io::Result<()> {
         for entry in 0..self.alive {
             self.kernel.register(entry)?;
         }
         while self.alive > 0 && !self.leaves {
-            self.kernel.enter(true)?;
+            self.kernel.enter()?;
             while let Some(event) = self.kernel.next_event() {
                 match event {
                     Event::Leave => self.leaves = true,
-                    Event::Over { entry, result: 0 } => {
-                        let rest = self.exchange(entry, &mut serve)?;
-                        if let Some(rest) = rest {
-                            self.kernel.enter(false)?;
-                            after(rest);
-                        }
-                    }
+                    Event::Over { entry, result: 0 } => self.exchange(entry, &mut serve)?,
                     Event::Over { result, .. } => self.end(result),
                 }
             }
@@ -79,23 +69,23 @@ impl<K: Kernel> Work<K> {
     fn end(&mut self, result: i32) {
         self.alive -= 1;
         let ends = [Errno::NOTCONN, Errno::CONNABORTED, Errno::CANCELED, Errno::NODEV];
-        if !ends.iter().any(|end| end.raw_os_error() == -result) {
-            self.fault.get_or_insert(result.saturating_neg());
+        if !ends.iter().any(|end| -end.raw_os_error() == result) {
+            self.fault.get_or_insert(result.checked_neg().unwrap_or(i32::MAX));
         }
     }
 
     /// Serves the request of an entry.
-    fn exchange<T>(
+    fn exchange(
         &mut self,
         entry: usize,
-        serve: &mut impl FnMut(&mut Exchange<'_>) -> Answer<T>,
-    ) -> io::Result<Option<T>> {
+        serve: &mut impl FnMut(&mut Exchange<'_>) -> Result<usize, i32>,
+    ) -> io::Result<()> {
         let headers = self.kernel.headers(entry);
         let (argument, around) = (headers.op_in, headers.entry);
         let (header, _) = RequestHeader::read_from_prefix(&headers.in_out).map_err(|_| io::ErrorKind::InvalidData)?;
         let memory = self.kernel.payload(entry);
         let room = memory.len();
-        let Answer { result, rest } = serve(&mut Exchange::new(header, argument, around.payload_sz as usize, memory));
+        let result = serve(&mut Exchange::new(header, argument, around.payload_sz as usize, memory));
         let (length, error) = match result {
             Ok(length) if length <= room => (length, 0),
             Ok(_) => (0, -Errno::IO.raw_os_error()),
@@ -107,8 +97,7 @@ impl<K: Kernel> Work<K> {
         headers.in_out[..size_of::<AnswerHeader>()].copy_from_slice(answer.as_bytes());
         headers.entry =
             EntryHeader { flags: 0, commit_id: around.commit_id, payload_sz: length as u32, padding: 0, reserved: 0 };
-        self.kernel.commit(entry, around.commit_id)?;
-        Ok(rest)
+        self.kernel.commit(entry, around.commit_id)
     }
 }
 

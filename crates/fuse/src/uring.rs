@@ -9,12 +9,13 @@
 //! Locking rules: none here; the threads' are in `workers.rs`.
 
 mod abi;
+mod ahead;
 mod question;
 mod reply;
 mod workers;
 
 use f2fs_files::{FileKind, Metadata};
-use f2fs_fuse_uring::{Answer, Exchange};
+use f2fs_fuse_uring::Exchange;
 use rustix::io::Errno;
 use zerocopy::{Immutable, IntoBytes};
 
@@ -26,15 +27,13 @@ use crate::service::{Ahead, Service, Value};
 
 pub(crate) use self::workers::Rings;
 
-/// Does what is asked for, and leaves the answer in the memory of the request.
-pub(crate) fn answer(service: &Service, exchange: &mut Exchange<'_>) -> Answer<Ahead> {
-    let mut ahead = None;
-    let result = done(service, exchange, &mut ahead);
-    Answer::new(result.map_err(Errno::raw_os_error)).then(ahead)
+/// Does what is asked for, and leaves the answer in the memory of the request: its length, or the number of an error.
+/// What is to be read next for a file that is read in order goes to `read_on`.
+fn answer(service: &Service, exchange: &mut Exchange<'_>, read_on: impl FnOnce(Ahead)) -> Result<usize, i32> {
+    done(service, exchange, read_on).map_err(Errno::raw_os_error)
 }
 
-/// The length of the answer.
-fn done(service: &Service, exchange: &mut Exchange<'_>, ahead: &mut Option<Ahead>) -> Result<usize, Errno> {
+fn done(service: &Service, exchange: &mut Exchange<'_>, read_on: impl FnOnce(Ahead)) -> Result<usize, Errno> {
     let header = exchange.header();
     let caller = Caller { uid: header.uid, gid: header.gid, pid: header.pid };
     let node = header.nodeid;
@@ -93,9 +92,9 @@ fn done(service: &Service, exchange: &mut Exchange<'_>, ahead: &mut Option<Ahead
         }
         Question::Read { offset, size } => {
             let mut reply = Reply::within(exchange.room(), size);
-            let (read, rest) = service.read(node, offset, size, |read| reply.bytes(read?));
-            *ahead = rest;
+            let (read, ahead) = service.read(node, offset, size, |read| reply.bytes(read?));
             read?;
+            ahead.map(read_on);
             Ok(reply.finish())
         }
         Question::Write(write) => {

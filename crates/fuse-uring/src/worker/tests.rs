@@ -43,8 +43,6 @@ struct Log {
     answers: Vec<Found>,
     /// Entries into the kernel that wait.
     waits: usize,
-    /// What was done behind an answer, with the answers that the kernel knew of by then.
-    rests: Vec<(u64, usize)>,
 }
 
 #[derive(Debug)]
@@ -88,7 +86,7 @@ impl Kernel for Played {
         Ok(())
     }
 
-    fn enter(&mut self, wait: bool) -> io::Result<()> {
+    fn enter(&mut self) -> io::Result<()> {
         for (entry, commit_id) in self.untold.drain(..) {
             self.kernels[entry] = true;
             let Some(commit_id) = commit_id else { continue };
@@ -99,9 +97,6 @@ impl Kernel for Played {
             let payload = self.payloads[entry][..headers.entry.payload_sz as usize].to_vec();
             let found = Found { entry, unique: answer.unique, error: answer.error, payload };
             self.log.borrow_mut().answers.push(found);
-        }
-        if !wait {
-            return Ok(());
         }
         self.log.borrow_mut().waits += 1;
         match self.steps.pop_front().expect("the worker waits for what never comes") {
@@ -155,18 +150,18 @@ fn ended(entry: usize) -> Step {
 }
 
 /// Answers with the payload backwards.
-fn backwards(exchange: &mut Exchange<'_>) -> Answer<u64> {
+fn backwards(exchange: &mut Exchange<'_>) -> Result<usize, i32> {
     let answer: Vec<u8> = exchange.payload().iter().rev().copied().collect();
     exchange.room()[..answer.len()].copy_from_slice(&answer);
     assert_eq!(u64::from(exchange.argument()[0]), exchange.header().unique & 0xff);
-    Answer::new(Ok(answer.len()))
+    Ok(answer.len())
 }
 
 #[test]
 fn requests_are_answered_until_the_end() {
     let (played, log) =
         Played::new(2, [request(1, 7, b"abc"), request(1, 8, b""), request(0, 9, b"xy"), ended(0), ended(1)]);
-    Work::new(played).run(backwards, |_| unreachable!()).unwrap();
+    Work::new(played).run(backwards).unwrap();
     let log = log.borrow();
     let found = |entry, unique, payload: &[u8]| Found { entry, unique, error: 0, payload: payload.to_vec() };
     assert_eq!(log.answers, [found(1, 7, b"cba"), found(1, 8, b""), found(0, 9, b"yx")]);
@@ -179,26 +174,10 @@ fn errors_are_told_as_the_kernel_takes_them() {
     let steps = (1..=5).map(|unique| request(0, unique, b"abc")).chain([ended(0)]);
     let (played, log) = Played::new(1, steps);
     let results = [Err(2), Err(0), Err(512), Err(i32::MIN), Ok(ROOM + 1)];
-    let serve = |exchange: &mut Exchange<'_>| Answer::<()>::new(results[exchange.header().unique as usize - 1]);
-    Work::new(played).run(serve, |()| ()).unwrap();
+    let serve = |exchange: &mut Exchange<'_>| results[exchange.header().unique as usize - 1];
+    Work::new(played).run(serve).unwrap();
     let told: Vec<_> = log.borrow().answers.iter().map(|found| (found.error, found.payload.len())).collect();
     assert_eq!(told, [(-2, 0), (-5, 0), (-5, 0), (-5, 0), (-5, 0)]);
-}
-
-#[test]
-fn what_is_left_to_do_is_done_behind_the_answer() {
-    let (played, log) = Played::new(1, [request(0, 1, b"a"), request(0, 2, b"b"), ended(0)]);
-    let serve = |exchange: &mut Exchange<'_>| {
-        let unique = exchange.header().unique;
-        backwards(exchange).then((unique == 1).then_some(unique))
-    };
-    let after = |unique| {
-        let known = log.borrow().answers.len();
-        log.borrow_mut().rests.push((unique, known));
-    };
-    Work::new(played).run(serve, after).unwrap();
-    assert_eq!(log.borrow().rests, [(1, 1)]);
-    assert_eq!(log.borrow().answers.len(), 2);
 }
 
 #[test]
@@ -206,15 +185,15 @@ fn a_length_beyond_the_memory_is_cut() {
     let (played, _log) = Played::new(1, [request(0, 1, &vec![1; ROOM + 9]), ended(0)]);
     let serve = |exchange: &mut Exchange<'_>| {
         assert_eq!(exchange.payload().len(), ROOM);
-        Answer::<()>::new(Ok(0))
+        Ok(0)
     };
-    Work::new(played).run(serve, |()| ()).unwrap();
+    Work::new(played).run(serve).unwrap();
 }
 
 #[test]
 fn a_worker_leaves_with_its_server() {
     let (played, log) = Played::new(2, [request(0, 1, b"a"), Step::Leave]);
-    Work::new(played).run(backwards, |_| ()).unwrap();
+    Work::new(played).run(backwards).unwrap();
     assert_eq!(log.borrow().answers.len(), 1);
 }
 
@@ -222,7 +201,7 @@ fn a_worker_leaves_with_its_server() {
 fn what_the_kernel_refuses_is_told_at_the_end() {
     for (result, told) in [(-22, Some(22)), (-95, Some(95)), (-103, None), (-125, None), (i32::MIN, Some(i32::MAX))] {
         let (played, log) = Played::new(2, [Step::Over { entry: 0, result }, request(1, 1, b"a"), ended(1)]);
-        let run = Work::new(played).run(backwards, |_| ());
+        let run = Work::new(played).run(backwards);
         assert_eq!(run.err().and_then(|error| error.raw_os_error()), told);
         assert_eq!(log.borrow().answers.len(), 1, "the other entry is served to its end");
     }

@@ -22,12 +22,16 @@ use std::time::Duration;
 use f2fs_fuse_uring::{Queues, Worker, stay_on};
 use f2fs_sync::{Arc, Condvar, Mutex};
 
+use super::ahead::{List, Readers};
 use super::answer;
 use crate::service::Service;
 use crate::transport::MAX_WRITE;
 
 /// How long entries may take to end when the connection has: the kernel ends those soon that are idle.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Threads that read ahead.
+const MOST_READERS: usize = 4;
 
 /// Where the threads are.
 #[derive(Debug, Default)]
@@ -76,6 +80,7 @@ pub(crate) struct Rings {
     threads: Vec<JoinHandle<()>>,
     /// Closed when the threads are to leave.
     stay: Option<io::PipeWriter>,
+    readers: Readers,
 }
 
 impl Rings {
@@ -96,13 +101,15 @@ impl Rings {
         let possible = Some(queues.possible).filter(|queues| !queues.is_empty());
         let (stays, stay) = io::pipe()?;
         let (stays, shared) = (Arc::new(stays), Arc::<Shared>::default());
-        let mut rings = Rings { shared, threads: Vec::new(), stay: Some(stay) };
+        let readers = Readers::start(service, queues.running.len().min(MOST_READERS))?;
+        let mut rings = Rings { shared, threads: Vec::new(), stay: Some(stay), readers };
         for queues in running.chain(possible) {
             let (service, connection, broken) = (Arc::clone(service), Arc::clone(connection), broken.clone());
             let (shared, stays) = (Arc::clone(&rings.shared), Arc::clone(&stays));
+            let list = rings.readers.list();
             let name = format!("f2fs-ring-{}", rings.threads.len());
             rings.threads.push(Builder::new().name(name).spawn(move || {
-                let served = serve(&service, &shared, &queues, || {
+                let served = serve(&service, &list, &shared, &queues, || {
                     Worker::new(connection.as_fd(), stays.as_fd(), &queues, MAX_WRITE as usize)
                 });
                 if let Err(error) = served {
@@ -156,6 +163,7 @@ impl Drop for Rings {
 /// The work of a thread.
 fn serve(
     service: &Service,
+    list: &List,
     shared: &Shared,
     queues: &[u16],
     make: impl FnOnce() -> io::Result<Worker>,
@@ -173,8 +181,7 @@ fn serve(
     if !shared.made(None) {
         return Ok(());
     }
-    let served = catch_unwind(AssertUnwindSafe(|| {
-        worker.serve(|exchange| answer(service, exchange), |ahead| service.read_on(&ahead))
-    }));
+    let served =
+        catch_unwind(AssertUnwindSafe(|| worker.serve(|exchange| answer(service, exchange, |ahead| list.add(ahead)))));
     served.unwrap_or_else(|_| Err(io::Error::other("a thread of a ring has panicked")))
 }
