@@ -60,7 +60,7 @@ pub(super) mod write {
     pub(crate) const KILL_SUIDGID: u32 = 1 << 2;
 }
 
-macro_rules! requests {
+macro_rules! structures {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $kind:ty),+ $(,)? } $size:literal;)+) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable)]
@@ -70,7 +70,7 @@ macro_rules! requests {
     )+ };
 }
 
-requests! {
+structures! {
     SetAttrIn {
         valid: u32, padding: u32, fh: u64, size: u64, lock_owner: u64, atime: i64, mtime: i64, ctime: i64,
         atimensec: u32, mtimensec: u32, ctimensec: u32, mode: u32, unused4: u32, uid: u32, gid: u32, unused5: u32,
