@@ -19,7 +19,7 @@ pub(crate) fn file_type(kind: FileKind) -> FileType {
 }
 
 /// A device number as the protocol has it (`new_encode_dev`).
-fn encode(device: DeviceNumber) -> u32 {
+pub(crate) fn encode(device: DeviceNumber) -> u32 {
     device.minor & 0xff | device.major << 8 | (device.minor & !0xff) << 12
 }
 

@@ -28,10 +28,12 @@ mod mount_table;
 mod options;
 mod place;
 mod released;
+mod service;
 mod stream;
 mod streams;
 mod table;
 mod transport;
+mod uring;
 mod volume;
 
 use std::io;
@@ -44,13 +46,16 @@ use f2fs_sync::Arc;
 use fuser::{Config, Session, SessionACL};
 use thiserror::Error;
 
-pub use options::{Cache, MountOptions};
+pub use f2fs_fuse_uring::Unavailable;
+pub use options::{Cache, MountOptions, Transport};
 
 use checkpoints::Checkpoints;
 use first_answer::{Ends, FirstAnswer};
 use kept::KeptPages;
 use place::Place;
-use transport::Transport;
+use service::Service;
+use transport::Device;
+use uring::Rings;
 use volume::Mounted;
 
 /// Why a volume could not be mounted.
@@ -63,6 +68,9 @@ pub enum MountError {
     /// Only root mounts by itself; others need the program `fusermount3`.
     #[error("fusermount3 is missing, which users other than root need to mount: install the package fuse3")]
     NoFusermount,
+    /// Requests cannot come through [rings](Transport::Uring).
+    #[error(transparent)]
+    Uring(#[from] Unavailable),
     /// The kernel, or `fusermount3`, refused.
     #[error("cannot mount: {0}")]
     Refused(#[source] io::Error),
@@ -76,7 +84,7 @@ impl MountError {
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         match self {
-            MountError::Device(_) | MountError::NoFusermount => true,
+            MountError::Device(_) | MountError::NoFusermount | MountError::Uring(_) => true,
             MountError::Refused(error) => error.kind() == io::ErrorKind::PermissionDenied,
             MountError::Volume(_) => false,
         }
@@ -87,7 +95,10 @@ impl MountError {
 #[derive(Debug)]
 pub struct Mount {
     placed: Placed,
-    session: Session<Transport>,
+    session: Session<Device>,
+    service: Arc<Service>,
+    /// Threads that serve rings, where requests come through these.
+    ring_threads: Option<usize>,
     kept: Arc<KeptPages>,
     checkpoints: Option<Checkpoints>,
 }
@@ -120,6 +131,9 @@ impl Mount {
         if !rustix::process::geteuid().is_root() && !has_fusermount() {
             return Err(MountError::NoFusermount);
         }
+        if options.transport == Transport::Uring {
+            f2fs_fuse_uring::available()?;
+        }
         let placed = Place::mount(dir, &options).map_err(MountError::Refused)?;
         Mount::at(fs, placed, options)
     }
@@ -130,17 +144,22 @@ impl Mount {
         let processors = f2fs_sync::processors();
         let mut config = Config::default();
         let threads = if options.threads == 0 { (2 * processors).clamp(4, 64) } else { options.threads };
-        config.n_threads = Some(threads.min(MountOptions::MOST_THREADS));
+        let threads = threads.min(MountOptions::MOST_THREADS);
+        let ring_threads = (options.transport == Transport::Uring).then_some(threads);
+        // Where rings have the requests, little comes this way.
+        config.n_threads = Some(if ring_threads.is_some() { 1 } else { threads });
         config.clone_fd = true;
         config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
         let checkpoints = (!options.read_only).then(|| Checkpoints::new(fs.clone(), options.commit));
         let acl = config.acl;
         let mounted = Mounted::new(fs, options)?;
         let (kernel, kept) = (mounted.kernel(), mounted.kept());
-        let session = Session::from_fd(Transport(mounted), connection, acl, config).map_err(MountError::Refused)?;
+        let service = Arc::new(Service(mounted));
+        let session = Session::from_fd(Device(Arc::clone(&service)), connection, acl, config);
+        let session = session.map_err(MountError::Refused)?;
         // It is new, so nothing is there yet.
         let _ = kernel.set(Box::new(session.notifier()));
-        Ok(Mount { placed, session, kept, checkpoints })
+        Ok(Mount { placed, session, service, ring_threads, kept, checkpoints })
     }
 
     /// A handle that ends the mount from another thread.
@@ -162,14 +181,24 @@ impl Mount {
     /// # Errors
     /// As [`serve`](Self::serve), and those of `ready`.
     pub fn serve_with(self, ready: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        let Mount { placed, session, checkpoints, .. } = self;
+        let Mount { placed, session, service, ring_threads, checkpoints, .. } = self;
         let writing = checkpoints.map(Checkpoints::start).transpose()?;
         let answer = Arc::new(FirstAnswer::default());
         let ends = Ends(Arc::clone(&answer));
+        let rings = ring_threads.map(|threads| {
+            let (place, broken) = (Arc::clone(&placed.0), Arc::clone(&answer));
+            Rings::prepare(&service, &Arc::new(placed.0.connection()?), threads, move |error| {
+                broken.tell(Err(error));
+                place.abort();
+            })
+        });
+        let rings = rings.transpose()?;
+        drop(service);
         let server = Builder::new().name("f2fs-serve".into()).spawn(move || {
             let _ends = ends;
             session.run()
         })?;
+        rings.iter().for_each(Rings::begin);
         let (ask, asked) = (placed.0.first_question(), Arc::clone(&answer));
         // On a thread that is not waited for: without a server its question has no end before the connection has.
         let asker = Builder::new().name("f2fs-ask".into()).spawn(move || asked.tell(ask()));
@@ -180,6 +209,10 @@ impl Mount {
         }
         let served = server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let served = served.or_else(unless_cut_off);
+        if served.is_ok() {
+            rings.iter().for_each(Rings::wait);
+        }
+        drop(rings);
         drop(writing);
         drop(placed);
         // What kept it from answering is told, not that it did not answer.

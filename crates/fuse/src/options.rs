@@ -18,6 +18,18 @@ pub enum Cache {
     None,
 }
 
+/// The way in which requests come from the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Transport {
+    /// They are read from `/dev/fuse`.
+    #[default]
+    Device,
+    /// Through rings, from Linux 6.14 on and where the kernel's parameter allows it. Files without a name (`O_TMPFILE`)
+    /// can be made then.
+    Uring,
+}
+
 /// How a volume is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -53,6 +65,8 @@ pub struct MountOptions {
     /// Threads that answer requests; 0: by the processors. A number above [`MOST_THREADS`](Self::MOST_THREADS) counts
     /// as that.
     pub threads: usize,
+    /// The way in which requests come from the kernel.
+    pub transport: Transport,
 }
 
 impl MountOptions {
@@ -77,6 +91,7 @@ impl Default for MountOptions {
             commit: Some(Duration::from_secs(60)),
             inodes: 65_536,
             threads: 0,
+            transport: Transport::Device,
         }
     }
 }

@@ -105,6 +105,20 @@ impl Place {
         }
     }
 
+    /// Ends it, though it is served: what waits for an answer gets an error. Others than root cannot do that; then it is
+    /// taken off its directory.
+    pub(crate) fn abort(&self) {
+        if self.found(on_top(&self.dir)).is_ok_and(|found| found == Found::OnTop) {
+            let _ = unmount(&self.dir, UnmountFlags::FORCE | UnmountFlags::DETACH);
+        }
+        self.end();
+    }
+
+    /// Another handle of the connection.
+    pub(crate) fn connection(&self) -> io::Result<OwnedFd> {
+        self.connection.lock().as_ref().ok_or(Errno::NOTCONN)?.try_clone()
+    }
+
     /// Waits for the answer to a first request. It does not keep the connection.
     pub(crate) fn first_question(&self) -> impl FnOnce() -> io::Result<()> + Send + 'static {
         let dir = self.dir.clone();

@@ -1,54 +1,37 @@
-//! The protocol, as the crate `fuser` speaks it: each callback takes a request apart, has [`Mounted`] do it, and
-//! replies.
-//!
-//! A panic below is answered with `EIO`, and the session goes on; the library refuses changes from then on where the
-//! panic left one undone.
-//!
-//! Files are neither opened nor closed: *open* is answered with `ENOSYS`, and then the kernel does it by itself. The
-//! exception is a mount without the kernel's cache, where each open has to say so. An inode is held by its look-ups,
-//! and the kernel forgets none that is open.
+//! The protocol on `/dev/fuse`, as the crate `fuser` speaks it: each callback takes a request apart, has the [`Service`]
+//! do it, and replies. Where requests come through [rings](crate::uring), what the kernel negotiates and forgets comes
+//! here all the same.
 
 mod answers;
-mod controls;
-mod listing;
 
-use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use f2fs_device::AlignedBuf;
-use f2fs_files::{AllocateFlags, FileKind, RenameMode, SetMode};
+use f2fs_files::FileKind;
+use f2fs_sync::Arc;
 use fuser::{
-    BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig,
-    LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    BsdFileFlags, Errno, FileHandle, Filesystem, Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner,
+    Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
     ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
     WriteFlags,
 };
 use rustix::fs::OFlags;
 
-use self::answers::{KEPT, caller, time, told};
-use crate::attributes::{decode, nothing};
-use crate::options::Cache;
-use crate::volume::{Change, Kernel, Mounted, Read};
+use self::answers::{caller, number, time, told};
+use crate::attributes::nothing;
+use crate::options::{Cache, Transport};
+use crate::service::{KEPT, Room, Service, Write};
+use crate::volume::{Change, Kernel};
 
 /// Bytes of a write at most.
-const MAX_WRITE: u32 = 1 << 20;
-/// How a file is opened whose contents the kernel does not keep.
-const UNCACHED: FopenFlags = FopenFlags::FOPEN_DIRECT_IO.union(FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES);
-const SEEK_DATA: i32 = 3;
-const SEEK_HOLE: i32 = 4;
-
-thread_local! {
-    /// The buffer of a thread's reads.
-    static BUFFER: RefCell<AlignedBuf> = RefCell::new(AlignedBuf::default());
-}
+pub(crate) const MAX_WRITE: u32 = 1 << 20;
 
 /// The volume as `fuser` serves it.
 #[derive(Debug)]
-pub(crate) struct Transport(pub(crate) Mounted);
+pub(crate) struct Device(pub(crate) Arc<Service>);
 
 impl Kernel for Notifier {
     fn forget_attributes(&self, number: u64) {
@@ -58,7 +41,7 @@ impl Kernel for Notifier {
     }
 }
 
-impl Filesystem for Transport {
+impl Filesystem for Device {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let options = self.0.options();
         let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
@@ -80,6 +63,10 @@ impl Filesystem for Transport {
             // write in its cache (`fuse_aio_complete`), for good.
             Cache::None => InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP | InitFlags::FUSE_ASYNC_DIO,
         };
+        if options.transport == Transport::Uring && config.add_capabilities(InitFlags::FUSE_OVER_IO_URING).is_err() {
+            // It was there a moment ago.
+            return Err(rustix::io::Errno::OPNOTSUPP.into());
+        }
         if let Err(missing) = config.add_capabilities(wanted) {
             // An older kernel does without.
             let _ = config.add_capabilities(wanted - missing);
@@ -91,22 +78,18 @@ impl Filesystem for Transport {
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.run(|volume| volume.lookup(parent.0, name.as_bytes())) {
-            Ok(data) => reply.entry(&KEPT, &self.attr(&data), Generation(data.generation.into())),
-            Err(error) if error.code() == Errno::ENOENT.code() => reply.entry(&KEPT, &nothing(), Generation(0)),
-            Err(error) => reply.error(error),
+        match self.0.lookup(parent.0, name.as_bytes()).transpose() {
+            Some(found) => self.entry(reply, found),
+            None => reply.entry(&KEPT, &nothing(), Generation(0)),
         }
     }
 
     fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
-        let _ = self.run(|volume| {
-            volume.forget(ino.0, count);
-            Ok(())
-        });
+        self.0.forget(ino.0, count);
     }
 
     fn getattr(&self, _request: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        self.attributes(reply, |volume| volume.attributes(ino.0));
+        self.attributes(reply, self.0.run(|volume| volume.attributes(ino.0)));
     }
 
     fn setattr(
@@ -134,13 +117,13 @@ impl Filesystem for Transport {
         change.attributes.accessed = time(atime);
         change.attributes.modified = time(mtime);
         change.attributes.changed = ctime.map(|ctime| told(ctime).into());
-        self.attributes(reply, |volume| volume.change(caller(request), ino.0, &change));
+        self.attributes(reply, self.0.run(|volume| volume.change(caller(request), ino.0, &change)));
     }
 
     fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.run(|volume| volume.read_link(ino.0)) {
+        match self.0.run(|volume| volume.read_link(ino.0)) {
             Ok(target) => reply.data(&target),
-            Err(error) => reply.error(error),
+            Err(error) => reply.error(number(error)),
         }
     }
 
@@ -154,26 +137,26 @@ impl Filesystem for Transport {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let device = Some(decode(rdev));
-        self.entry(reply, |volume| volume.create(caller(request), parent.0, name.as_bytes(), mode, umask, device));
+        let name = (parent.0, name.as_bytes());
+        self.entry(reply, self.0.make_node(caller(request), name, mode, umask, rdev));
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
-        let mode = mode & 0o7777 | u32::from(FileKind::Directory.to_mode());
-        self.entry(reply, |volume| volume.create(caller(request), parent.0, name.as_bytes(), mode, umask, None));
+        let name = (parent.0, name.as_bytes());
+        self.entry(reply, self.0.make(caller(request), name, FileKind::Directory, mode, umask));
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty(reply, |volume| volume.remove_file(parent.0, name.as_bytes()));
+        Self::empty(reply, self.0.run(|volume| volume.remove_file(parent.0, name.as_bytes())));
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty(reply, |volume| volume.remove_dir(parent.0, name.as_bytes()));
+        Self::empty(reply, self.0.run(|volume| volume.remove_dir(parent.0, name.as_bytes())));
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let target = target.as_os_str().as_bytes();
-        self.entry(reply, |volume| volume.symlink(caller(request), parent.0, name.as_bytes(), target));
+        self.entry(reply, self.0.run(|volume| volume.symlink(caller(request), parent.0, name.as_bytes(), target)));
     }
 
     fn rename(
@@ -186,23 +169,18 @@ impl Filesystem for Transport {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let mode = match flags {
-            flags if flags.is_empty() => RenameMode::Replace,
-            RenameFlags::RENAME_NOREPLACE => RenameMode::NoReplace,
-            RenameFlags::RENAME_EXCHANGE => RenameMode::Exchange,
-            _ => return reply.error(Errno::EINVAL),
-        };
-        self.empty(reply, |volume| volume.rename((parent.0, name.as_bytes()), (to.0, new_name.as_bytes()), mode));
+        let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
+        Self::empty(reply, self.0.rename((parent.0, name.as_bytes()), (to.0, new_name.as_bytes()), flags));
     }
 
     fn link(&self, _request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(reply, |volume| volume.link(ino.0, parent.0, name.as_bytes()));
+        self.entry(reply, self.0.run(|volume| volume.link(ino.0, parent.0, name.as_bytes())));
     }
 
     fn open(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.0.options().cache {
-            Cache::None => reply.opened(FileHandle(0), UNCACHED),
-            Cache::Through | Cache::WriteBack => reply.error(Errno::ENOSYS),
+        match self.0.open() {
+            Ok(flags) => reply.opened(FileHandle(0), flags),
+            Err(error) => reply.error(number(error)),
         }
     }
 
@@ -220,17 +198,12 @@ impl Filesystem for Transport {
         _flags: i32,
         reply: ReplyCreate,
     ) {
-        let mode = mode & 0o7777 | u32::from(FileKind::Regular.to_mode());
-        match self.run(|volume| volume.create(caller(request), parent.0, name.as_bytes(), mode, umask, None)) {
+        match self.0.make(caller(request), (parent.0, name.as_bytes()), FileKind::Regular, mode, umask) {
             Ok(data) => {
                 let generation = Generation(data.generation.into());
-                let flags = match self.0.options().cache {
-                    Cache::None => UNCACHED,
-                    Cache::Through | Cache::WriteBack => FopenFlags::FOPEN_KEEP_CACHE,
-                };
-                reply.created(&KEPT, &self.attr(&data), generation, FileHandle(0), flags);
+                reply.created(&KEPT, &self.attr(&data), generation, FileHandle(0), self.0.open_new());
             }
-            Err(error) => reply.error(error),
+            Err(error) => reply.error(number(error)),
         }
     }
 
@@ -245,15 +218,11 @@ impl Filesystem for Transport {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        BUFFER.with_borrow_mut(|buffer| match self.run(|volume| volume.read(ino.0, buffer, offset, size as usize)) {
-            Ok(Read::Buffer(read)) => reply.data(&buffer.as_bytes()[..read]),
-            Ok(Read::Piece(known, piece)) => {
-                reply.data(piece.as_bytes());
-                // The answer is on its way.
-                let _ = self.run(|volume| volume.read_on(&known, &piece));
-            }
-            Err(error) => reply.error(error),
+        let ((), ahead) = self.0.read(ino.0, offset, size, |read| match read {
+            Ok(bytes) => reply.data(bytes),
+            Err(error) => reply.error(number(error)),
         });
+        ahead.iter().for_each(|ahead| self.0.read_on(ahead));
     }
 
     fn write(
@@ -268,20 +237,16 @@ impl Filesystem for Transport {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let by = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID).then(|| caller(request));
-        let kept = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        // `O_SYNC` has this bit, too.
-        let durable = OFlags::from_bits_retain(open.0 as u32).contains(OFlags::DSYNC);
-        match self.run(|volume| {
-            let written = volume.write(ino.0, data, offset, kept, by)?;
-            // Where the kernel caches, it asks for a sync itself.
-            if durable && !kept && volume.options().cache == Cache::None {
-                volume.sync(ino.0)?;
-            }
-            Ok(written)
-        }) {
-            Ok(written) => reply.written(written as u32),
-            Err(error) => reply.error(error),
+        let write = Write {
+            data,
+            offset,
+            kept: flags.contains(WriteFlags::FUSE_WRITE_CACHE),
+            takes_privileges: flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
+            open: OFlags::from_bits_retain(open.0 as u32),
+        };
+        match self.0.write(caller(request), ino.0, write) {
+            Ok(written) => reply.written(written),
+            Err(error) => reply.error(number(error)),
         }
     }
 
@@ -291,29 +256,28 @@ impl Filesystem for Transport {
     }
 
     fn fsync(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.empty(reply, |volume| volume.sync(ino.0));
+        Self::empty(reply, self.0.run(|volume| volume.sync(ino.0)));
     }
 
     fn fsyncdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.empty(reply, |volume| volume.sync_directory(ino.0));
+        Self::empty(reply, self.0.run(|volume| volume.sync_directory(ino.0)));
     }
 
     fn readdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, reply: ReplyDirectory) {
-        self.list(ino, offset, reply);
+        self.list(ino.0, offset, reply);
     }
 
     fn readdirplus(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, reply: ReplyDirectoryPlus) {
-        self.list_with_attributes(ino, offset, reply);
+        self.list_with_attributes(ino.0, offset, reply);
     }
 
     fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        match self.run(|volume| Ok(volume.fs().statfs())) {
-            Ok(stat) => {
-                let free = stat.user_blocks.saturating_sub(stat.valid_blocks);
-                let nodes = stat.max_nodes.saturating_sub(stat.valid_nodes).min(free);
-                reply.statfs(stat.user_blocks, free, free, stat.valid_inodes + nodes, nodes, 4096, 255, 4096);
+        match self.0.space() {
+            Ok(space) => {
+                let (free, files) = (space.free, space.files);
+                reply.statfs(space.blocks, free, free, files, space.free_files, 4096, 255, 4096);
             }
-            Err(error) => reply.error(error),
+            Err(error) => reply.error(number(error)),
         }
     }
 
@@ -327,30 +291,20 @@ impl Filesystem for Transport {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        let mode = match flags {
-            0 => SetMode::Any,
-            1 => SetMode::Create,
-            2 => SetMode::Replace,
-            // Both at once can only fail; the library is asked how.
-            3 => match self.run(|volume| volume.xattr(ino.0, name.as_bytes())) {
-                Ok(_) => return reply.error(Errno::EEXIST),
-                Err(error) => return reply.error(error),
-            },
-            _ => return reply.error(Errno::EINVAL),
-        };
-        self.empty(reply, |volume| volume.set_xattr(caller(request), ino.0, name.as_bytes(), value, mode));
+        let (caller, flags) = (caller(request), flags.cast_unsigned());
+        Self::empty(reply, self.0.set_xattr(caller, ino.0, name.as_bytes(), value, flags));
     }
 
     fn getxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        Self::bytes(reply, size, self.run(|volume| volume.xattr(ino.0, name.as_bytes())));
+        Self::value(reply, self.0.xattr(ino.0, name.as_bytes(), Room(size)));
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        Self::bytes(reply, size, self.run(|volume| volume.xattr_names(caller(request), ino.0)));
+        Self::value(reply, self.0.xattr_names(caller(request), ino.0, Room(size)));
     }
 
     fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty(reply, |volume| volume.remove_xattr(ino.0, name.as_bytes()));
+        Self::empty(reply, self.0.run(|volume| volume.remove_xattr(ino.0, name.as_bytes())));
     }
 
     fn fallocate(
@@ -363,9 +317,7 @@ impl Filesystem for Transport {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        // Flags that the library does not know are refused by it.
-        let flags = AllocateFlags::from_bits(mode.cast_unsigned());
-        self.empty(reply, |volume| volume.allocate(caller(request), ino.0, offset, length, flags));
+        Self::empty(reply, self.0.allocate(caller(request), ino.0, offset, length, mode.cast_unsigned()));
     }
 
     fn ioctl(
@@ -379,22 +331,16 @@ impl Filesystem for Transport {
         _room: u32,
         reply: ReplyIoctl,
     ) {
-        self.control(caller(request), command, data, reply);
+        match self.0.control(caller(request), command, data) {
+            Ok(done) => reply.ioctl(0, &done),
+            Err(error) => reply.error(number(error)),
+        }
     }
 
     fn lseek(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
-        if self.0.options().cache == Cache::WriteBack {
-            // What the kernel has kept is data, and not known here. Without an answer it takes the whole file for data,
-            // and does not ask again.
-            return reply.error(Errno::ENOSYS);
-        }
-        let (Ok(from), SEEK_DATA | SEEK_HOLE) = (u64::try_from(offset), whence) else {
-            return reply.error(if offset < 0 { Errno::ENXIO } else { Errno::EINVAL });
-        };
-        match self.run(|volume| volume.seek(ino.0, from, whence == SEEK_HOLE)) {
-            Ok(Some(found)) => reply.offset(found as i64),
-            Ok(None) => reply.error(Errno::ENXIO),
-            Err(error) => reply.error(error),
+        match self.0.seek(ino.0, offset, whence.cast_unsigned()) {
+            Ok(found) => reply.offset(found),
+            Err(error) => reply.error(number(error)),
         }
     }
 }

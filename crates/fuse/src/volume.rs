@@ -2,14 +2,14 @@
 //!
 //! No locks of its own; the table of inodes and the streams have some.
 
+mod making;
 mod privileges;
 
 use std::fmt::Debug;
 
 use f2fs_device::{AlignedBuf, BLOCK_SIZE};
 use f2fs_files::{
-    AllocateFlags, DeviceNumber, DirEntry, FileKind, FileSystem, FsError, InodeRef, Metadata, NewFile, Nid, RenameMode,
-    SetAttributes, SetMode, Time,
+    AllocateFlags, DirEntry, FileSystem, FsError, InodeRef, Metadata, Nid, RenameMode, SetAttributes, SetMode, Time,
 };
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, OnceLock};
@@ -200,82 +200,6 @@ impl Mounted {
             }
         }
         self.shown(inode)
-    }
-
-    pub(crate) fn create(
-        &self,
-        caller: Caller,
-        parent: u64,
-        name: &[u8],
-        mode: u32,
-        umask: u32,
-        device: Option<DeviceNumber>,
-    ) -> Result<Metadata, FsError> {
-        let parent = self.get(parent)?;
-        let kind = FileKind::from_mode(mode as u16).ok_or(FsError::Invalid("no kind of file"))?;
-        let above = parent.inode.metadata()?;
-        let default = match parent.inode.xattr(acl::DEFAULT) {
-            Ok(list) => Some(list),
-            Err(FsError::NoAttribute) => None,
-            Err(error) => return Err(error),
-        };
-        let asked = mode as u16 & 0o7777;
-        let (access, mut permissions) = match &default {
-            Some(list) => {
-                let (list, permissions) = acl::inherit(list, asked)?;
-                (Some(list), permissions)
-            }
-            None => (None, asked & !(umask as u16 & 0o777)),
-        };
-        let mut gid = caller.gid;
-        if above.permissions & 0o2000 != 0 {
-            gid = above.gid;
-            if kind == FileKind::Directory {
-                permissions |= 0o2000;
-            }
-        }
-        let mut new = NewFile::new(kind, permissions).owner(caller.uid, gid);
-        if matches!(kind, FileKind::BlockDevice | FileKind::CharDevice) {
-            new.device = device;
-        }
-        let made = parent.inode.create(name, &new)?;
-        if let (Some(access), Some(default)) = (access, default) {
-            let stored = (|| {
-                if !acl::mode(&access)?.1 {
-                    made.set_xattr(acl::ACCESS, &access, SetMode::Any)?;
-                }
-                if kind == FileKind::Directory {
-                    made.set_xattr(acl::DEFAULT, &default, SetMode::Any)?;
-                }
-                Ok(())
-            })();
-            if let Err(error) = stored {
-                // Without its list others could do more with it than they should.
-                let _ = match kind {
-                    FileKind::Directory => parent.inode.remove_dir(name),
-                    _ => parent.inode.remove_file(name),
-                };
-                return Err(error);
-            }
-        }
-        self.told(made)
-    }
-
-    pub(crate) fn symlink(&self, caller: Caller, parent: u64, name: &[u8], target: &[u8]) -> Result<Metadata, FsError> {
-        let parent = self.get(parent)?;
-        let above = parent.inode.metadata()?;
-        let gid = if above.permissions & 0o2000 != 0 { above.gid } else { caller.gid };
-        let new = NewFile::new(FileKind::Symlink, 0o777).owner(caller.uid, gid);
-        self.told(parent.inode.symlink(target, name, &new)?)
-    }
-
-    pub(crate) fn link(&self, number: u64, parent: u64, name: &[u8]) -> Result<Metadata, FsError> {
-        let known = self.get(number)?;
-        self.get(parent)?.inode.link(name, &known.inode)?;
-        let data = self.shown(&known.inode)?;
-        // The kernel knows it already, and counts once more.
-        self.table.tell(self.get(parent)?.inode.lookup(name)?, data.generation);
-        Ok(data)
     }
 
     pub(crate) fn remove_file(&self, parent: u64, name: &[u8]) -> Result<(), FsError> {

@@ -9,12 +9,14 @@ mod depth_one;
 mod endure;
 mod flip;
 mod lsm;
+mod mount_rates;
 mod plot;
 mod pmem;
 mod rates;
 mod replay;
 mod slow_card;
 mod sparse;
+mod unnamed;
 mod zoned;
 mod zonefs;
 mod zones;
@@ -97,6 +99,10 @@ enum Command {
     Pmem(pmem::Args),
     /// Measures volumes on a device. Its contents are lost; an aged volume stays.
     Rates(rates::Args),
+    /// Measures how fast a mounted file system answers requests.
+    MountRates(mount_rates::Args),
+    /// Makes files without a name, and gives names to some.
+    Unnamed(unnamed::Args),
     /// Sends an NVMe namespace commands of each kind, or some that it refuses.
     Commands(commands::Args),
     /// Writes as a key-value store of sorted files does, and says how much of it the device was given.
@@ -210,6 +216,8 @@ fn main() -> anyhow::Result<()> {
         Command::Replay(args) => replay::run(&args),
         Command::Flip(args) => flip::run(&args),
         Command::Pmem(args) => pmem::run(&args),
+        Command::Unnamed(args) => unnamed::run(&args),
+        Command::MountRates(args) => mount_rates::run(&args),
         Command::Rates(args) => rates::run(&args),
         Command::Commands(args) => commands::run(&args),
         Command::Lsm(args) => lsm::run(&args),

@@ -12,6 +12,7 @@ mod depth_one;
 mod devices;
 mod features;
 mod first_sync;
+mod fuse_uring;
 mod fuzz_volumes;
 mod here;
 mod initrd;
@@ -263,6 +264,11 @@ const BY_HAND: [Test; 13] = [
         "scaling",
         "FxMark on Linux's F2FS and with the library, at 1 to 16 threads of as many processors (prints a table)",
         scaling::run,
+    ),
+    (
+        "fuse-uring",
+        "mounts whose requests come through io_uring (--kernel 6.14 or later), beside those by /dev/fuse (prints a table)",
+        fuse_uring::run,
     ),
     (
         "nvme-fio",

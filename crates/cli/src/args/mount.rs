@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use f2fs_fuse::{Cache, MountOptions};
+use f2fs_fuse::{Cache, MountOptions, Transport};
 
 use super::format::NOBODYS;
 
@@ -15,8 +15,9 @@ pub(crate) struct MountArgs {
     ///
     /// ro: read only. `allow_other`: other users may use the mount. uid=N, gid=N, umask=OCTAL: owner, group and
     /// permissions that files are shown with. cache=through, writeback or none: how the kernel caches. commit=SECONDS:
-    /// time between checkpoints (0: none). threads=N: threads that serve. nodiscard: what becomes free is not discarded.
-    /// dev, suid: device nodes and set-id bits work. noexec: programs do not.
+    /// time between checkpoints (0: none). threads=N: threads that serve. transport=device or uring: how requests come
+    /// from the kernel. nodiscard: what becomes free is not discarded. dev, suid: device nodes and set-id bits work.
+    /// noexec: programs do not.
     #[arg(short = 'o', value_delimiter = ',', value_name = "OPTION")]
     pub(crate) options: Vec<String>,
     /// Stay in the foreground until the volume is unmounted or a signal comes.
@@ -123,6 +124,8 @@ pub(crate) fn options(given: &[String], root: bool) -> Result<Asked, String> {
             ("cache", Some("through")) => options.cache = Cache::Through,
             ("cache", Some("writeback")) => options.cache = Cache::WriteBack,
             ("cache", Some("none")) => options.cache = Cache::None,
+            ("transport", Some("device")) => options.transport = Transport::Device,
+            ("transport", Some("uring")) => options.transport = Transport::Uring,
             ("commit", _) => {
                 options.commit = Some(number(10)?).filter(|s| *s != 0).map(|s| Duration::from_secs(s.into()));
             }
@@ -163,7 +166,22 @@ mod tests {
         let commit = |text| options(&list(text), true).unwrap().mount.commit;
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         assert_eq!((commit("rw"), commit("commit=5"), commit("commit=0")), (seconds(60), seconds(5), None));
-        for wrong in ["bogus", "uid", "uid=x", "umask=1000", "umask=9", "cache=no", "threads=0", "commit", "commit=x"] {
+        let transport = |text| options(&list(text), true).unwrap().mount.transport;
+        assert_eq!((transport("rw"), transport("transport=uring")), (Transport::Device, Transport::Uring));
+        assert_eq!(transport("transport=uring,transport=device"), Transport::Device);
+        for wrong in [
+            "bogus",
+            "uid",
+            "uid=x",
+            "umask=1000",
+            "umask=9",
+            "cache=no",
+            "threads=0",
+            "commit",
+            "commit=x",
+            "transport",
+            "transport=ring",
+        ] {
             assert!(options(&list(wrong), true).unwrap_err().contains(wrong), "{wrong}");
         }
         for (wrong, why) in [

@@ -19,6 +19,9 @@ pub(crate) struct Mounted {
     pub(crate) flags: Vec<String>,
 }
 
+/// The option that all mounts of the tests get, such as `transport=uring`: then these judge another transport.
+const OPTION_VARIABLE: &str = "F2FS_TEST_MOUNT_OPTION";
+
 /// Whether the kernel lets this process mount anything: root of a container may be root in name only.
 fn may_mount(place: &Place) -> bool {
     let dir = place.path("probe");
@@ -55,7 +58,8 @@ impl Mounted {
 
     pub(crate) fn mount(&self, options: &[&str]) {
         let mut mount = command(["mount"]);
-        for option in options {
+        let given = std::env::var(OPTION_VARIABLE).ok();
+        for option in given.iter().map(String::as_str).chain(options.iter().copied()) {
             mount.args(["-o", option]);
         }
         ok(mount.args(&self.flags).arg(&self.image).arg(&self.dir));

@@ -1,61 +1,90 @@
 //! What a request asks for, in the library's words, and how it is answered.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use f2fs_files::{FsError, Metadata, Time};
-use fuser::{Errno, FileAttr, Generation, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyXattr, Request, TimeOrNow};
+use f2fs_files::{Metadata, Time};
+use fuser::{
+    Errno, FileAttr, Generation, INodeNo, ReplyAttr, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyXattr, Request, TimeOrNow,
+};
+use rustix::io::Errno as Number;
 
-use super::Transport;
-use crate::attributes::attr;
+use super::Device;
+use crate::attributes::{attr, file_type, nothing};
 use crate::caller::Caller;
-use crate::volume::{Mounted, now};
+use crate::service::{KEPT, Listed, Value};
+use crate::volume::now;
 
-/// How long the kernel keeps names and attributes: nobody else changes the volume.
-pub(super) const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-impl Transport {
-    /// Runs an operation; its result, or the number of its error.
-    pub(super) fn run<T>(&self, operation: impl FnOnce(&Mounted) -> Result<T, FsError>) -> Result<T, Errno> {
-        match catch_unwind(AssertUnwindSafe(|| operation(&self.0))) {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(error)) => Err(Errno::from_i32(error.raw_os_error())),
-            Err(_) => Err(Errno::EIO),
-        }
-    }
-
-    pub(super) fn empty(&self, reply: ReplyEmpty, operation: impl FnOnce(&Mounted) -> Result<(), FsError>) {
-        match self.run(operation) {
+impl Device {
+    pub(super) fn empty(reply: ReplyEmpty, done: Result<(), Number>) {
+        match done {
             Ok(()) => reply.ok(),
-            Err(error) => reply.error(error),
+            Err(error) => reply.error(number(error)),
         }
     }
 
-    pub(super) fn entry(&self, reply: ReplyEntry, operation: impl FnOnce(&Mounted) -> Result<Metadata, FsError>) {
-        match self.run(operation) {
+    pub(super) fn entry(&self, reply: ReplyEntry, found: Result<Metadata, Number>) {
+        match found {
             Ok(data) => reply.entry(&KEPT, &self.attr(&data), Generation(data.generation.into())),
-            Err(error) => reply.error(error),
+            Err(error) => reply.error(number(error)),
         }
     }
 
-    pub(super) fn attributes(&self, reply: ReplyAttr, operation: impl FnOnce(&Mounted) -> Result<Metadata, FsError>) {
-        match self.run(operation) {
+    pub(super) fn attributes(&self, reply: ReplyAttr, found: Result<Metadata, Number>) {
+        match found {
             Ok(data) => reply.attr(&KEPT, &self.attr(&data)),
-            Err(error) => reply.error(error),
+            Err(error) => reply.error(number(error)),
         }
     }
 
-    pub(super) fn bytes(reply: ReplyXattr, size: u32, value: Result<Vec<u8>, Errno>) {
+    pub(super) fn value(reply: ReplyXattr, value: Result<Value, Number>) {
         match value {
-            Ok(value) if size == 0 => reply.size(value.len() as u32),
-            Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
-            Ok(value) => reply.data(&value),
-            Err(error) => reply.error(error),
+            Ok(Value::Length(length)) => reply.size(length),
+            Ok(Value::Whole(value)) => reply.data(&value),
+            Err(error) => reply.error(number(error)),
         }
     }
 
     pub(super) fn attr(&self, data: &Metadata) -> FileAttr {
         attr(data, self.0.number(data))
     }
+
+    pub(super) fn list(&self, directory: u64, offset: u64, mut reply: ReplyDirectory) {
+        let listed = self.0.list(directory, offset, |entry| {
+            reply.add(INodeNo(entry.number), entry.next, file_type(entry.kind), os(entry.name))
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(number(error)),
+        }
+    }
+
+    pub(super) fn list_with_attributes(&self, directory: u64, offset: u64, mut reply: ReplyDirectoryPlus) {
+        let listed = self.0.list_with_attributes(directory, offset, |entry, listed| {
+            let (ttl, shown, generation) = match listed {
+                Listed::Looked(data) => (KEPT, self.attr(data), Generation(data.generation.into())),
+                Listed::Plain { kept } => {
+                    let ttl = if *kept { KEPT } else { Duration::ZERO };
+                    let shown = FileAttr { ino: INodeNo(entry.number), kind: file_type(entry.kind), ..nothing() };
+                    (ttl, shown, Generation(0))
+                }
+            };
+            reply.add(INodeNo(entry.number), entry.next, os(entry.name), &ttl, &shown, generation)
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(number(error)),
+        }
+    }
+}
+
+fn os(name: &[u8]) -> &std::ffi::OsStr {
+    std::os::unix::ffi::OsStrExt::from_bytes(name)
+}
+
+/// An error number as `fuser` has it.
+pub(super) fn number(error: Number) -> Errno {
+    Errno::from_i32(error.raw_os_error())
 }
 
 pub(super) fn caller(request: &Request) -> Caller {

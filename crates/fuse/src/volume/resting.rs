@@ -1,6 +1,6 @@
 //! Inodes that rest: they are found again, and those whose names go stay.
 
-use f2fs_files::Options;
+use f2fs_files::{FileKind, Options};
 
 use super::*;
 

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 use std::time::Duration;
 
-use f2fs_files::Options;
+use f2fs_files::{FileKind, Options};
 use f2fs_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use super::*;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use modules::Modules;
 
 /// Crates with unsafe code.
-const UNSAFE: [&str; 4] = ["frames", "pmem", "ublk", "uring"];
+const UNSAFE: [&str; 5] = ["frames", "fuse-uring", "pmem", "ublk", "uring"];
 /// Crates whose locks no model drives: the one that wraps them, programs, and what only tests use.
 const LOCKS: [&str; 6] = ["sync", "cli", "guest-agent", "oracle", "test-kit", "xtask"];
 /// The items of `std::sync` that are no locks, and shared by all halves of `f2fs-sync`.

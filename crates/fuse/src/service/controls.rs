@@ -1,8 +1,8 @@
 //! Requests beside those for files (`ioctl`): giving the room of free segments back, as `fstrim` asks for it.
 
-use fuser::{Errno, ReplyIoctl};
+use rustix::io::Errno;
 
-use super::Transport;
+use super::Service;
 use crate::caller::Caller;
 
 /// `FITRIM` of `linux/fs.h`, `_IOWR('X', 121, struct fstrim_range)`.
@@ -34,14 +34,12 @@ impl TrimRange {
     }
 }
 
-impl Transport {
-    pub(super) fn control(&self, caller: Caller, command: u32, data: &[u8], reply: ReplyIoctl) {
+impl Service {
+    /// What is asked for by this command; the bytes of the answer.
+    pub(crate) fn control(&self, caller: Caller, command: u32, data: &[u8]) -> Result<[u8; 24], Errno> {
         match (command, TrimRange::read(data)) {
-            (TRIM, Some(range)) => match self.trim(caller, range) {
-                Ok(done) => reply.ioctl(0, &done.to_bytes()),
-                Err(error) => reply.error(error),
-            },
-            _ => reply.error(Errno::ENOTTY),
+            (TRIM, Some(range)) => Ok(self.trim(caller, range)?.to_bytes()),
+            _ => Err(Errno::NOTTY),
         }
     }
 
@@ -49,10 +47,10 @@ impl Transport {
     /// could be repaired; where it may have, nothing is given back.
     fn trim(&self, caller: Caller, range: TrimRange) -> Result<TrimRange, Errno> {
         if caller.uid != 0 && caller.uid != rustix::process::geteuid().as_raw() {
-            return Err(Errno::EPERM);
+            return Err(Errno::PERM);
         }
         if self.0.fs().statfs().unplaced_blocks > 0 {
-            return Err(Errno::EOPNOTSUPP);
+            return Err(Errno::OPNOTSUPP);
         }
         self.run(|volume| {
             let bytes = range.start..range.start.saturating_add(range.length);
