@@ -204,7 +204,7 @@ const TESTS: [Test; 17] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 13] = [
+const BY_HAND: [Test; 14] = [
     (
         "ublk-kinds",
         "every kind of device of f2fs ublk: fio compares what it wrote, the device suite runs on them",
