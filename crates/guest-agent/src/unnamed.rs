@@ -32,10 +32,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     ensure!(links(&file)? == 1 && fs::read(dir.join("whole"))? == CONTENT, "the name leads elsewhere");
     name(&file, &dir.join("second"))?;
     ensure!(links(&file)? == 2, "{} links", links(&file)?);
-    let taken = name(&make(dir, OFlags::empty())?, &dir.join("whole")).unwrap_err();
-    ensure!(taken == Errno::EXIST, "{taken}");
-    let alone = name(&make(dir, OFlags::EXCL)?, &dir.join("alone")).unwrap_err();
-    ensure!(alone == Errno::NOENT, "a file that was to stay without a name got one: {alone}");
+    let taken = name(&make(dir, OFlags::empty())?, &dir.join("whole"));
+    ensure!(taken == Err(Errno::EXIST), "a name that is there was given to another file: {taken:?}");
+    let alone = name(&make(dir, OFlags::EXCL)?, &dir.join("alone"));
+    ensure!(alone == Err(Errno::NOENT), "a file that was to stay without a name got one: {alone:?}");
     fs::remove_file(dir.join("second"))?;
     File::open(dir)?.sync_all()?;
     if let Some(hold) = &args.hold {

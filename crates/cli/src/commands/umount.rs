@@ -68,11 +68,11 @@ fn server_has_ended(dir: &Path) -> bool {
 
 pub(super) fn is_without_server(error: &io::Error) -> bool {
     use rustix::io::Errno;
-    // The second is the answer to a request that was on its way when the server ended.
+    // The others are answers to a request that was on its way when the server ended, the last one in a ring.
     error
         .raw_os_error()
         .map(Errno::from_raw_os_error)
-        .is_some_and(|error| matches!(error, Errno::NOTCONN | Errno::CONNABORTED))
+        .is_some_and(|error| matches!(error, Errno::NOTCONN | Errno::CONNABORTED | Errno::CANCELED))
 }
 
 /// Makes everything durable that was changed. Nobody hears of it if the server cannot do so when it closes the volume.
@@ -80,8 +80,13 @@ pub(super) fn is_without_server(error: &io::Error) -> bool {
 /// The first that it returns is an error that the kernel kept, of a write in the past or of this: it tells each once,
 /// whoever was told before, and has given up what could not be written then.
 fn sync(dir: &Path) -> (Option<io::Error>, io::Result<()>) {
-    // Otherwise the server was killed, and the next one recovers; or another user mounted it.
-    let Ok(dir) = File::open(dir) else { return (None, Ok(())) };
+    let dir = match File::open(dir) {
+        Ok(dir) => dir,
+        // The server was killed, and the next one recovers. The kernel may know the attributes still.
+        Err(error) if is_without_server(&error) => return (None, Err(error)),
+        // Another user mounted it.
+        Err(_) => return (None, Ok(())),
+    };
     let past = rustix::fs::syncfs(&dir).err();
     let now = if past.is_some() { rustix::fs::syncfs(&dir) } else { Ok(()) };
     let synced = now.map_err(io::Error::from).and_then(|()| dir.sync_all());
