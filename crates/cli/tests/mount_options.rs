@@ -188,7 +188,8 @@ fn what_else_is_mounted_stays_and_dead_mounts_are_named() {
     umount(&other);
     // Nobody waits for a server that stands still.
     let server = mounted.server();
-    shell(&format!("kill -STOP {server}"));
+    // The signal is on its way for a while on a busy machine.
+    shell(&format!("kill -STOP {server}; until grep -q '^State:.T' /proc/{server}/status; do sleep 0.01; done"));
     fail(
         command(["umount"]).arg(&mounted.dir),
         1,
