@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod bench;
+pub(crate) mod calibrate;
 pub(crate) mod format;
 pub(crate) mod journal;
 pub(crate) mod mount;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-use crate::size::{Limit, Size};
+use crate::size::Limit;
 
 /// The heading in the help of the options that every command has.
 const OPENING: &str = "Options for opening a volume";
@@ -159,7 +160,7 @@ Examples:
 Examples:
   f2fs calibrate scratch.img --size 256M --svg cost.svg
   f2fs calibrate -f /dev/sdX --store cost.json --text cost.txt")]
-    Calibrate(CalibrateArgs),
+    Calibrate(calibrate::CalibrateArgs),
     /// List directories and files.
     #[command(
         disable_help_flag = true,
@@ -470,34 +471,6 @@ pub(crate) struct CheckArgs {
     /// Undo a repair: write back the blocks that it saved in this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) undo: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CalibrateArgs {
-    /// File or block device, whose content is overwritten. A file that is missing is created.
-    pub(crate) image: PathBuf,
-    /// Size of a file that is created [default: 256M].
-    #[arg(long, allow_hyphen_values = true)]
-    pub(crate) size: Option<Size>,
-    /// Number of writes of each size and kind.
-    #[arg(long, default_value = "300", value_name = "N", value_parser = count)]
-    pub(crate) samples: NonZeroUsize,
-    /// Store the result as JSON.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) store: Option<PathBuf>,
-    /// Store the model as text: on each line the size of a write in blocks, a tab, and the seconds for each of its
-    /// blocks.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) text: Option<PathBuf>,
-    /// Draw the result as SVG.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
-    /// Overwrite a device that holds data.
-    #[arg(long, short = 'f')]
-    pub(crate) force: bool,
-    /// Print JSON, for programs.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// A number of at least 1.

@@ -188,8 +188,8 @@ fn what_else_is_mounted_stays_and_dead_mounts_are_named() {
     umount(&other);
     // Nobody waits for a server that stands still.
     let server = mounted.server();
-    // The signal is on its way for a while on a busy machine.
-    shell(&format!("kill -STOP {server}; until grep -q '^State:.T' /proc/{server}/status; do sleep 0.01; done"));
+    // The signal may be on its way while the server is asked.
+    shell(&format!("kill -STOP {server}"));
     fail(
         command(["umount"]).arg(&mounted.dir),
         1,

@@ -124,9 +124,10 @@ impl Time {
         Ok(())
     }
 
-    /// The nearest time that can be: with no more nanoseconds than a second has.
+    /// The nearest time that can be: with no more nanoseconds than a second has. A damaged volume may show more.
     #[inline]
-    pub(crate) fn nearest(self) -> Time {
+    #[must_use]
+    pub fn nearest(self) -> Time {
         Time { nanoseconds: self.nanoseconds.min(MOST_NANOSECONDS), ..self }
     }
 }

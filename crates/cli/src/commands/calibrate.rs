@@ -12,7 +12,7 @@ use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
 use super::results::{ResultFile, expect_no_volume, is_same};
-use crate::args::CalibrateArgs;
+use crate::args::calibrate::CalibrateArgs;
 use crate::error::{CliError, Context};
 use crate::interrupt::guarded;
 use crate::medium;

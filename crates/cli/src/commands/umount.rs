@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use f2fs_workload::shell::Quoted;
 
@@ -18,20 +20,17 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
     let Some(Mount { image, read_only }) = mounts::on(&shown) else {
         return Err(CliError::at(&shown, "no volume is mounted there by f2fs"));
     };
-    if let Some(server) = closing::stopped(&image) {
-        let what = format!(
-            "its server is stopped, and answers when process {server} goes on (`kill -CONT {server}`); `umount -l` takes the \
-             mount away meanwhile"
-        );
-        return Err(CliError::at(&shown, what));
-    }
+    let asked = shown.clone();
+    let ((past, synced), has_ended) = unless_stopped(&image, &shown, move || {
+        let synced = if read_only { (None, Ok(())) } else { sync(&asked) };
+        (synced, server_has_ended(&asked))
+    })?;
     let (program, flag) = if rustix::process::geteuid().is_root() { ("umount", "-i") } else { ("fusermount3", "-u") };
-    let (past, synced) = if read_only { (None, Ok(())) } else { sync(&shown) };
     if let Some(error) = past.filter(|error| !is_without_server(error)) {
         let shown = Quoted::path(&shown);
         say(format_args!("{shown}: a write failed since it was mounted, and what it wrote may be missing: {error}"));
     }
-    let dead = server_has_ended(&shown) || synced.as_ref().is_err_and(is_without_server);
+    let dead = has_ended || synced.as_ref().is_err_and(is_without_server);
     if let Err(error) = synced
         && !dead
     {
@@ -59,6 +58,39 @@ pub(crate) fn run(dir: &Path) -> Result<(), CliError> {
         Err(error) => return Err(CliError::new(format_args!("{program}: {error}"))),
     }
     closing::until_closed(&image, server)
+}
+
+/// Asks the server of a mount on a thread of its own, since it may be stopped at any moment: then nobody waits for the
+/// answer.
+fn unless_stopped<T: Send + 'static>(
+    image: &Path,
+    shown: &Path,
+    ask: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, CliError> {
+    /// The longest time between two looks at the server.
+    const LONG: Duration = Duration::from_millis(100);
+    let stops = || match closing::stopped(image) {
+        None => Ok(()),
+        Some(server) => {
+            let what = format!(
+                "its server is stopped, and answers when process {server} goes on (`kill -CONT {server}`); `umount -l` \
+                 takes the mount away meanwhile"
+            );
+            Err(CliError::at(shown, what))
+        }
+    };
+    stops()?;
+    let asks = thread::Builder::new().spawn(ask);
+    let asks = asks.map_err(|error| CliError::new(format_args!("cannot start a thread: {error}")))?;
+    let mut pause = Duration::from_millis(1);
+    while !asks.is_finished() {
+        thread::sleep(pause);
+        pause = (pause * 2).min(LONG);
+        if pause == LONG {
+            stops()?;
+        }
+    }
+    Ok(asks.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 /// Whether a mount is there that nobody serves any more.

@@ -63,7 +63,7 @@ impl<'a> Reply<'a> {
 
 /// The attributes of a file, which has this number in the mount.
 fn attr(data: &Metadata, number: u64) -> Attr {
-    let (accessed, modified, changed) = (near(data.accessed), near(data.modified), near(data.changed));
+    let [accessed, modified, changed] = [data.accessed, data.modified, data.changed].map(Time::nearest);
     Attr {
         ino: number,
         size: data.size,
@@ -82,11 +82,6 @@ fn attr(data: &Metadata, number: u64) -> Attr {
         blksize: 4096,
         flags: 0,
     }
-}
-
-/// A damaged volume may show more nanoseconds than a second has.
-fn near(time: Time) -> Time {
-    Time { nanoseconds: time.nanoseconds.min(999_999_999), ..time }
 }
 
 pub(super) fn attributes(data: &Metadata, number: u64) -> AttrOut {

@@ -22,13 +22,15 @@ struct Asked {
     service: Service,
     fs: FileSystem,
     memory: Vec<u8>,
+    /// How often an answer has said what to read next.
+    ahead: usize,
 }
 
 fn asked(options: MountOptions) -> Asked {
     let device = Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
     f2fs_volume::format::format(&*device, &Default::default()).unwrap();
     let fs = FileSystem::open(device, Options::new()).unwrap();
-    Asked { service: Service(Mounted::new(&fs, options).unwrap()), fs, memory: vec![0; ROOM] }
+    Asked { service: Service(Mounted::new(&fs, options).unwrap()), fs, memory: vec![0; ROOM], ahead: 0 }
 }
 
 fn header(opcode: u32, nodeid: u64) -> RequestHeader {
@@ -50,7 +52,11 @@ impl Asked {
         head[..size_of_val(argument)].copy_from_slice(argument.as_bytes());
         self.memory[..payload.len()].copy_from_slice(payload);
         let mut exchange = Exchange::new(header(opcode, node), head, payload.len(), &mut self.memory);
-        match answer(&self.service, &mut exchange, |ahead| self.service.read_on(&ahead)) {
+        let read_on = |ahead| {
+            self.ahead += 1;
+            self.service.read_on(&ahead);
+        };
+        match answer(&self.service, &mut exchange, read_on) {
             Ok(length) => Ok(self.memory[..length].to_vec()),
             Err(number) => Err(Errno::from_raw_os_error(number)),
         }
@@ -138,6 +144,18 @@ fn a_file_that_is_read_in_order_is_read_ahead() {
     for at in 0..64 {
         assert_eq!(asked.bytes(op::READ, file, &read(at * ROOM as u64, step), b"").unwrap(), vec![at as u8; ROOM]);
     }
+    assert!(asked.ahead > 32, "{} of 64 answers were read ahead", asked.ahead);
+}
+
+/// As a damaged volume may have it.
+#[test]
+fn times_have_no_more_nanoseconds_than_a_second() {
+    let mut asked = asked(MountOptions::default());
+    let file = asked.create(ROOT, b"f");
+    let mut data = asked.service.run(|volume| volume.attributes(file)).unwrap();
+    (data.modified.seconds, data.modified.nanoseconds) = (7, u32::MAX);
+    let shown = reply::attributes(&data, file);
+    assert_eq!((shown.attr.mtime, shown.attr.mtimensec), (7, 999_999_999));
 }
 
 #[test]

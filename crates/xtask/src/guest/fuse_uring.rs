@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 
 use super::programs::{self, LOADER, dynamic};
-use super::rounds::median;
+use super::rounds::{median, ratio};
 use super::{Bench, Outcome, judge};
 use crate::Result;
 
@@ -59,16 +59,12 @@ fn table(csv: &str) -> Result<String> {
         let (Some(device), Some(rings)) = (rates.remove("device"), rates.remove("uring")) else {
             bail!("{what} was not measured on both sides");
         };
-        let ratios: Vec<f64> = rings.iter().zip(&device).map(|(rings, device)| rings / device).collect();
-        let spread = ratios.iter().fold((f64::MAX, 0.0_f64), |(low, high), ratio| (low.min(*ratio), high.max(*ratio)));
+        let by = ratio(&rings, &device)?;
         let _ = writeln!(
             table,
-            "    {what:<10} {threads} threads: {:>6.0}/s by rings, {:>6.0}/s by /dev/fuse: {:.2} ({:.2} to {:.2})",
+            "    {what:<10} {threads} threads: {:>6.0}/s by rings, {:>6.0}/s by /dev/fuse: {by}",
             median(rings)?,
-            median(device)?,
-            median(ratios)?,
-            spread.0,
-            spread.1
+            median(device)?
         );
     }
     Ok(table)

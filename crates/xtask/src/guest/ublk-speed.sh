@@ -1,31 +1,12 @@
-set -e
 fio="$LOADER /bin/fio --thread --group_reporting --minimal --direct=1 --ioengine=io_uring --time_based"
 mount -t configfs none /sys/kernel/config
-mount -t tracefs none /sys/kernel/tracing
-calls=/sys/kernel/tracing/events/raw_syscalls/sys_enter
 
-# number: of the device that comes next.
-next=0
 # ours SIDE ARGUMENTS: a device of this project.
 ours() {
     side=$1
     shift
     f2fs-release ublk add --number $next --queues $QUEUES --depth 128 "$@" > /dev/null
-    list="$list $side=/dev/ublkb$next"
-    next=$((next + 1))
-}
-# peer SIDE TARGET ARGUMENTS: a device of rublk.
-peer() {
-    side=$1 target=$2
-    shift 2
-    $LOADER /bin/rublk add $target --number $next --queue $QUEUES --depth 128 --foreground "$@" > /tmp/rublk.$next 2>&1 &
-    for attempt in $(seq 200); do
-        [ -b /dev/ublkb$next ] && break
-        usleep 100000
-    done
-    [ -b /dev/ublkb$next ] || { cat /tmp/rublk.$next; exit 1; }
-    list="$list $side=/dev/ublkb$next"
-    next=$((next + 1))
+    came $side
 }
 # null SIDE ARGUMENTS: a device of null_blk, in memory.
 null() {
@@ -39,7 +20,6 @@ null() {
     echo 1 > $at/power
     list="$list $side=/dev/$side"
 }
-list=
 truncate -s 256M /tmp/ours /tmp/peers
 ours null --null 256M
 ours memory --memory 256M
@@ -68,8 +48,7 @@ measure() {
         [ $attempt -lt 3 ] || { cat /tmp/fio; exit 1; }
         attempt=$((attempt + 1))
     done
-    # Fields of the terse form: IOPS of reads and of writes.
-    echo $(($(cut -d ';' -f 8 /tmp/fio) + $(cut -d ';' -f 49 /tmp/fio)))
+    operations
 }
 # Reads find data everywhere.
 for entry in $list; do
@@ -87,30 +66,11 @@ for jobs in $JOBS; do
     done
 done
 
-# System calls of the servers, counted by the kernel, at depth 32 with one job. The counting is begun once, and never ended:
-# the kernel changes its own code for that, which an emulated machine does not always survive.
-sleep 1
-echo 'hist:keys=common_pid' > $calls/trigger
-# counted SERVER: of all its threads.
-counted() {
-    sum=0
-    for task in /proc/$1/task/*; do
-        hits=$(grep "common_pid: *${task##*/} " $calls/hist | sed 's/.*hitcount: *\([0-9]*\).*/\1/')
-        sum=$((sum + ${hits:-0}))
-    done
-    echo $sum
-}
+# At depth 32 with one job.
+count_calls
 for entry in $list; do
-    device=${entry#*=}
-    case $device in /dev/ublkb*) ;; *) continue ;; esac
-    number=${device#/dev/ublkb}
-    server=$(f2fs-release ublk list --json | grep "\"number\":$number," | sed 's/.*"server":\([0-9]*\).*/\1/')
-    for work in "randread 4k" "randwrite 4k"; do
-        set -- $work
-        count=$(counted $server)
-        before=$(awk '{print $1 + $5}' /sys/block/ublkb$number/stat)
-        measure ${entry%%=*} $device 1 $1 $2 $SECONDS_EACH > /dev/null
-        after=$(awk '{print $1 + $5}' /sys/block/ublkb$number/stat)
-        echo "calls,${entry%%=*},$1,$(($(counted $server) - count)),$((after - before))"
+    case ${entry#*=} in /dev/ublkb*) ;; *) continue ;; esac
+    for work in randread randwrite; do
+        calls_of ${entry%%=*} ${entry#*=} $work measure ${entry%%=*} ${entry#*=} 1 $work 4k $SECONDS_EACH
     done
 done

@@ -12,13 +12,13 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 
 use super::programs::{self, LOADER, dynamic};
-use super::rounds::median;
+use super::rounds::{median, ratio};
 use super::ublk_speed::{calls, rublk};
 use super::{Bench, Outcome, judge};
 use crate::{Result, process};
 
 const LIMIT: Duration = Duration::from_secs(5400);
-const SCRIPT: &str = include_str!("ublk-copies.sh");
+const SCRIPT: &str = concat!(include_str!("ublk-servers.sh"), include_str!("ublk-copies.sh"));
 /// Those that are measured; the first is what the others are compared with.
 const WAYS: [&str; 4] = ["kernel", "user", "none", "selective:4K"];
 const SIZES: &str = "4k 16k 64k 256k";
@@ -87,10 +87,7 @@ fn table(rates: &Rates) -> Result<String> {
         let first = sides.get(WAYS[0]).with_context(|| format!("nothing to compare with at {size} KiB"))?;
         let _ = write!(table, "    {size:>4} KiB {work:<9} {medium:<5} {} {:>7.0}/s", WAYS[0], median(first.clone())?);
         for (side, rates) in sides.iter().filter(|(side, _)| *side != WAYS[0]) {
-            let ratios: Vec<f64> = rates.iter().zip(first).map(|(rate, first)| rate / first).collect();
-            let spread =
-                ratios.iter().fold((f64::MAX, 0.0_f64), |(low, high), ratio| (low.min(*ratio), high.max(*ratio)));
-            let _ = write!(table, ", {side} {:.2} ({:.2} to {:.2})", median(ratios)?, spread.0, spread.1);
+            let _ = write!(table, ", {side} {}", ratio(rates, first)?);
         }
         table.push('\n');
     }

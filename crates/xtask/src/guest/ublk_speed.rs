@@ -15,12 +15,12 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 
 use super::programs::{self, LOADER, dynamic};
-use super::rounds::median;
+use super::rounds::{median, ratio};
 use super::{Bench, Outcome, judge};
 use crate::{Result, files, process, tools};
 
 const LIMIT: Duration = Duration::from_secs(5400);
-const SCRIPT: &str = include_str!("ublk-speed.sh");
+const SCRIPT: &str = concat!(include_str!("ublk-servers.sh"), include_str!("ublk-speed.sh"));
 /// Queues of each device.
 const QUEUES: u32 = 2;
 /// The version that is built.
@@ -110,17 +110,12 @@ fn table(rates: &Rates) -> Result<String> {
         let _ = writeln!(table, "    {work}, {jobs} jobs:");
         for (ours, other) in PAIRS {
             let (Some(mine), Some(theirs)) = (sides.get(ours), sides.get(other)) else { continue };
-            let ratios: Vec<f64> = mine.iter().zip(theirs).map(|(mine, theirs)| mine / theirs).collect();
-            let spread =
-                ratios.iter().fold((f64::MAX, 0.0_f64), |(low, high), ratio| (low.min(*ratio), high.max(*ratio)));
             let _ = writeln!(
                 table,
-                "      {ours:>6} {:>8.0}/s by {other:<14} {:>8.0}/s: {:.2} ({:.2} to {:.2})",
+                "      {ours:>6} {:>8.0}/s by {other:<14} {:>8.0}/s: {}",
                 median(mine.clone())?,
                 median(theirs.clone())?,
-                median(ratios)?,
-                spread.0,
-                spread.1
+                ratio(mine, theirs)?
             );
         }
     }
