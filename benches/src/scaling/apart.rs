@@ -87,6 +87,14 @@ impl BlockDevice for Apart {
         apart(|| self.0.flush())
     }
 
+    fn is_immediate(&self) -> bool {
+        self.0.is_immediate()
+    }
+
+    fn flushes_at_once(&self) -> bool {
+        self.0.flushes_at_once()
+    }
+
     fn execute(&self, request: Request) -> Completion {
         apart(|| self.0.execute(request))
     }

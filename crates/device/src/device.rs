@@ -104,6 +104,12 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether a flush waits for nothing, as a fence between stores to memory does, so that threads gain nothing by
+    /// sharing one.
+    fn flushes_at_once(&self) -> bool {
+        false
+    }
+
     /// Reads `blocks` blocks from `start` into a new buffer.
     ///
     /// # Errors
@@ -208,6 +214,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for PlainArc<D> {
 
     fn is_immediate(&self) -> bool {
         (**self).is_immediate()
+    }
+
+    fn flushes_at_once(&self) -> bool {
+        (**self).flushes_at_once()
     }
 
     fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {

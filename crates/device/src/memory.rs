@@ -403,6 +403,10 @@ impl BlockDevice for MemoryDevice {
     fn is_immediate(&self) -> bool {
         true
     }
+
+    fn flushes_at_once(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

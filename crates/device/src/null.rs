@@ -70,6 +70,10 @@ impl BlockDevice for NullDevice {
     fn is_immediate(&self) -> bool {
         true
     }
+
+    fn flushes_at_once(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -243,6 +243,14 @@ impl BlockDevice for SpannedDevice {
         part.device.change_zone(start - part.start, change).map_err(|error| part.in_whole(error))
     }
 
+    fn is_immediate(&self) -> bool {
+        self.parts.iter().all(|part| part.device.is_immediate())
+    }
+
+    fn flushes_at_once(&self) -> bool {
+        self.parts.iter().all(|part| part.device.flushes_at_once())
+    }
+
     fn execute(&self, mut request: Request) -> Completion {
         if let Err(error) = self.admit(&request) {
             return Completion { request, result: Err(error) };

@@ -100,7 +100,7 @@ pub use f2fs_volume::devices::DevicesError;
 pub use f2fs_volume::format::{FewZones, FormatOptions, FormatReport, FormatVolumeError, Signature};
 pub use f2fs_volume::{
     Allocation, ChainNode, CheckpointReport, CleanReport, CleanStep, CostModel, Damage, FsyncMode, StopCause,
-    UnknownAllocation, VictimPolicy, VolumeError, VolumeOptions, VolumeStat, WriteStat,
+    SyncWriters, UnknownAllocation, VictimPolicy, VolumeError, VolumeOptions, VolumeStat, WriteStat,
 };
 
 /// The example of this crate's README, so that it is compiled and run.

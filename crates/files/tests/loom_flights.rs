@@ -4,6 +4,7 @@
 //! ```text
 //! mutant: node_owns_what_is_on_its_way, killed by: a_durable_write_beside_the_cleaner
 //! mutant: sync_forgets_arrivals, killed by: two_files_are_made_durable
+//! mutant: sync_forgets_those_in_front, killed by: two_files_are_made_durable_side_by_side
 //! mutant: cleaner_flush_left_out, killed by: a_sync_beside_the_cleaner
 //! mutant: moves_land_beside_syncs, killed by: a_sync_beside_the_cleaner
 //! mutant: truncate_in_two_operations, killed by: a_file_is_cut_beside_a_checkpoint
@@ -16,10 +17,11 @@ mod loom_common;
 use std::sync::OnceLock;
 
 use f2fs_device_test::{Event, RecordingDevice};
-use f2fs_files::{FileSystem, Pace};
+use f2fs_files::{FileSystem, Options, Pace};
 use f2fs_format::node::NodeBlock;
 use f2fs_sync::{Arc, model};
 use f2fs_volume::models::Image;
+use f2fs_volume::{SyncWriters, VolumeOptions};
 use loom_common::{BLOCK, LateDevice, Small, image, options, read, recorded};
 
 /// `/file` with 4 blocks.
@@ -123,9 +125,20 @@ fn two_files() -> &'static Image {
 /// Synced data is there when all that was not flushed is gone, whoever wrote it to the device.
 #[test]
 fn two_files_are_made_durable() {
+    two_durable_writes("two_files_are_made_durable", options());
+}
+
+/// The same, and each thread writes its own nodes.
+#[test]
+fn two_files_are_made_durable_side_by_side() {
+    let volume = VolumeOptions::new().lanes(1).threads(1).sync_writers(SyncWriters::Each);
+    two_durable_writes("two_files_are_made_durable_side_by_side", options().volume(volume));
+}
+
+fn two_durable_writes(name: &str, options: Options) {
     two_files();
-    let setup = || recorded(two_files(), options());
-    model::large("two_files_are_made_durable", 1, setup, |(device, fs)| {
+    let setup = move || recorded(two_files(), options.clone());
+    model::large(name, 1, setup, |(device, fs)| {
         let durable = |fs: &FileSystem, path: &str, blocks: usize, device: &RecordingDevice| {
             fs.open_file(path).unwrap().write_durable(&vec![2; blocks * BLOCK], 0).unwrap();
             device.position()

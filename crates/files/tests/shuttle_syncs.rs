@@ -5,6 +5,9 @@
 //! ```text
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
 //! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
+//! mutant: sync_forgets_those_in_front, killed by: syncs_and_nothing_else
+//! mutant: file_synced_twice_at_a_time, killed by: syncs_side_by_side
+//! mutant: chain_cut_in_front_of_others, killed by: syncs_beside_one_that_fails
 //! mutant: journal_flush_of_data, killed by: syncs_of_four_threads_into_a_journal
 //! mutant: journal_retired_beside_log, killed by: syncs_of_four_threads_whose_journal_is_detached
 //! mutant: journal_names_in_no_order, killed by: names_of_two_threads_into_a_journal
@@ -14,14 +17,14 @@
 
 mod shuttle_common;
 
-use f2fs_device::MemoryDevice;
+use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::pmem::SimulatedRegion;
-use f2fs_device_test::{LateDevice, RecordingDevice};
+use f2fs_device_test::{FaultDevice, FaultRule, LateDevice, RecordingDevice};
 use f2fs_files::{FileSystem, JournalMode, JournalOptions, Options, RenameMode, create_journal};
 use f2fs_journal::RegionMedium;
 use f2fs_sync::scenario::{priorities, random};
 use f2fs_sync::{Arc, Mutex};
-use shuttle_common::{BLOCK, ahead, formatted, judge, options, read, spawn};
+use shuttle_common::{BLOCK, ahead, each, formatted, judge, options, read, spawn};
 
 /// The journal of a volume, in simulated memory.
 type Memory = Arc<RegionMedium<SimulatedRegion>>;
@@ -54,7 +57,7 @@ enum Beside {
 const NOTHING: Beside = Beside::Checkpoints(0);
 
 /// Synced data is there when all that was not flushed is gone, whoever wrote it to the device.
-fn syncs_of_threads(mode: Option<JournalMode>, beside: Beside) {
+fn syncs_of_threads(mode: Option<JournalMode>, log: fn() -> Options, beside: Beside) {
     // More than waits for the group: it is sent at once, and the leader waits for it.
     const LONG: usize = 17;
     let blocks = |number: u8| if number == 0 { LONG } else { 1 };
@@ -65,7 +68,7 @@ fn syncs_of_threads(mode: Option<JournalMode>, beside: Beside) {
     }
     let with = |journal: &Option<Memory>| match (journal, mode) {
         (Some(journal), Some(mode)) => journaled(journal, mode),
-        _ => ahead(),
+        _ => log(),
     };
     let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), with(&journal)).unwrap());
     fs.create_file("/shared", 0o644).unwrap().write_at(&[1; 4 * BLOCK], 0).unwrap();
@@ -117,27 +120,119 @@ fn syncs_of_threads(mode: Option<JournalMode>, beside: Beside) {
 
 #[test]
 fn syncs_of_four_threads() {
-    random("syncs_of_four_threads", 60, || syncs_of_threads(None, NOTHING));
-    priorities("syncs_of_four_threads", 60, 4, || syncs_of_threads(None, NOTHING));
+    random("syncs_of_four_threads", 60, || syncs_of_threads(None, ahead, NOTHING));
+    priorities("syncs_of_four_threads", 60, 4, || syncs_of_threads(None, ahead, NOTHING));
 }
 
 /// Checkpoints freeze and are written meanwhile: whichever of them a crash leads to, what was synced is there.
 #[test]
 fn syncs_of_four_threads_beside_checkpoints() {
-    random("syncs_of_four_threads_beside_checkpoints", 60, || syncs_of_threads(None, Beside::Checkpoints(3)));
-    priorities("syncs_of_four_threads_beside_checkpoints", 60, 4, || syncs_of_threads(None, Beside::Checkpoints(3)));
+    random("syncs_of_four_threads_beside_checkpoints", 60, || syncs_of_threads(None, ahead, Beside::Checkpoints(3)));
+    priorities("syncs_of_four_threads_beside_checkpoints", 60, 4, || {
+        syncs_of_threads(None, ahead, Beside::Checkpoints(3))
+    });
+}
+
+/// Each thread writes its own nodes into the one chain.
+#[test]
+fn syncs_side_by_side() {
+    random("syncs_side_by_side", 60, || syncs_of_threads(None, each, NOTHING));
+    priorities("syncs_side_by_side", 60, 4, || syncs_of_threads(None, each, NOTHING));
+}
+
+#[test]
+fn syncs_side_by_side_beside_checkpoints() {
+    random("syncs_side_by_side_beside_checkpoints", 60, || syncs_of_threads(None, each, Beside::Checkpoints(3)));
+    priorities("syncs_side_by_side_beside_checkpoints", 60, 4, || syncs_of_threads(None, each, Beside::Checkpoints(3)));
+}
+
+/// Threads that do nothing but change their file and sync it are often in the chain at the same time.
+fn syncs_of_old_files() {
+    let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
+    let fs = Arc::new(FileSystem::open(device.clone(), each()).unwrap());
+    for number in 0..4_u8 {
+        fs.create_file(format!("/{number}"), 0o644).unwrap().write_at(&[0; 100], 0).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    let images = Arc::new(Mutex::new(Vec::new()));
+    let threads: Vec<_> = (0..4_u8)
+        .map(|number| {
+            let (device, images) = (Arc::clone(&device), Arc::clone(&images));
+            spawn(&fs, move |fs| {
+                let file = fs.open_file(format!("/{number}")).unwrap();
+                for round in 1..3_u8 {
+                    file.write_at(&[round; 100], 0).unwrap();
+                    file.sync_all().unwrap();
+                    images.lock().push((number, round, cut(&device, None).0));
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    drop(fs);
+    for (number, round, image) in images.lock().drain(..) {
+        judge(&image);
+        let fs = FileSystem::open(Arc::new(image), each()).unwrap();
+        let found = read(&fs, &format!("/{number}"));
+        assert!(found.iter().all(|byte| (round..3).contains(byte)), "{number} has {} after round {round}", found[0]);
+    }
+}
+
+#[test]
+fn syncs_and_nothing_else() {
+    random("syncs_and_nothing_else", 100, syncs_of_old_files);
+    priorities("syncs_and_nothing_else", 100, 4, syncs_of_old_files);
+}
+
+/// One write fails, whosoever it is. The syncs that were promised before, or are promised nevertheless, are there.
+fn syncs_of_which_one_fails() {
+    let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
+    let faults = Arc::new(FaultDevice::new(device.clone()));
+    let fs = Arc::new(FileSystem::open(faults.clone(), each()).unwrap());
+    for number in 0..5_u8 {
+        fs.create_file(format!("/{number}"), 0o644).unwrap().write_at(&[1; BLOCK], 0).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    for number in 0..5_u8 {
+        fs.open_file(format!("/{number}")).unwrap().write_at(&[2; BLOCK], 0).unwrap();
+    }
+    faults.arm(FaultRule::on([Operation::Write]).after(2));
+    let threads: Vec<_> =
+        (0..5_u8).map(|number| spawn(&fs, move |fs| fs.open_file(format!("/{number}")).unwrap().sync_all())).collect();
+    let promised: Vec<bool> = threads.into_iter().map(|thread| thread.join().unwrap().is_ok()).collect();
+    assert!(promised.contains(&false) && fs.volume().stopped().is_some());
+    faults.disarm();
+    drop(fs);
+    let log = device.log();
+    for image in [device.snapshot(), log.image_at(log.events().len(), |_, _| false)] {
+        judge(&image);
+        let fs = FileSystem::open(Arc::new(image), each()).unwrap();
+        for (number, promised) in promised.iter().enumerate() {
+            let found = read(&fs, &format!("/{number}"));
+            assert!(found == [2; BLOCK] || (!promised && found == [1; BLOCK]), "{number} of {promised:?}");
+        }
+        fs.close().unwrap();
+    }
+}
+
+#[test]
+fn syncs_beside_one_that_fails() {
+    random("syncs_beside_one_that_fails", 300, syncs_of_which_one_fails);
+    priorities("syncs_beside_one_that_fails", 300, 4, syncs_of_which_one_fails);
 }
 
 #[test]
 fn syncs_of_four_threads_into_a_journal() {
-    let body = || syncs_of_threads(Some(JournalMode::Ordered), NOTHING);
+    let body = || syncs_of_threads(Some(JournalMode::Ordered), ahead, NOTHING);
     random("syncs_of_four_threads_into_a_journal", 60, body);
     priorities("syncs_of_four_threads_into_a_journal", 60, 4, body);
 }
 
 #[test]
 fn syncs_of_four_threads_with_data_into_a_journal() {
-    let body = || syncs_of_threads(Some(JournalMode::Journal), NOTHING);
+    let body = || syncs_of_threads(Some(JournalMode::Journal), ahead, NOTHING);
     random("syncs_of_four_threads_with_data_into_a_journal", 60, body);
     priorities("syncs_of_four_threads_with_data_into_a_journal", 60, 4, body);
 }
@@ -146,7 +241,7 @@ fn syncs_of_four_threads_with_data_into_a_journal() {
 #[test]
 fn syncs_of_four_threads_into_a_journal_beside_checkpoints() {
     for mode in [JournalMode::Ordered, JournalMode::Journal] {
-        let body = move || syncs_of_threads(Some(mode), Beside::Checkpoints(3));
+        let body = move || syncs_of_threads(Some(mode), ahead, Beside::Checkpoints(3));
         random("syncs_of_four_threads_into_a_journal_beside_checkpoints", 40, body);
         priorities("syncs_of_four_threads_into_a_journal_beside_checkpoints", 40, 4, body);
     }
@@ -155,7 +250,7 @@ fn syncs_of_four_threads_into_a_journal_beside_checkpoints() {
 /// No sync goes to the log while records are needed: an opening could not tell which of both is newer.
 #[test]
 fn syncs_of_four_threads_whose_journal_is_detached() {
-    let body = || syncs_of_threads(Some(JournalMode::Ordered), Beside::Detached);
+    let body = || syncs_of_threads(Some(JournalMode::Ordered), ahead, Beside::Detached);
     random("syncs_of_four_threads_whose_journal_is_detached", 40, body);
     priorities("syncs_of_four_threads_whose_journal_is_detached", 40, 4, body);
 }

@@ -202,6 +202,10 @@ impl<R: PersistentRegion> BlockDevice for PmemDevice<R> {
         true
     }
 
+    fn flushes_at_once(&self) -> bool {
+        self.durability != Durability::Sync
+    }
+
     fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
         let (operation, blocks) = (f2fs_device::Operation::Read, buf.blocks() as u64);
         self.info.check_range(operation, start, blocks)?;

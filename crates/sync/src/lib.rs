@@ -38,6 +38,7 @@
 //! | [`Budget`] | free blocks and node IDs: bounded, exact at the end | the slot's cache; near the end, one lock |
 //! | [`Striped`] | a lock for each of many keys | the stripe's |
 //! | [`GroupCommit`] | many want one slow thing: one does it for all | the queue's lock |
+//! | [`InOrder`] | work is done side by side, and takes effect in order | the own slot, and the next one's |
 //! | [`Gathering`] | when a group of them begins: the rule alone, for models in virtual time | none |
 //! | [`Stamp`] | whether what was looked up still holds | none |
 //!
@@ -79,6 +80,7 @@ mod counter;
 pub mod counting;
 pub mod gate;
 mod group_commit;
+mod in_order;
 #[cfg(f2fs_manycore)]
 pub mod manycore;
 #[cfg(all(any(fuzzing, test), not(any(loom, shuttle, f2fs_counting, f2fs_manycore))))]
@@ -104,6 +106,7 @@ pub use budget::Budget;
 pub use counter::ShardedCounter;
 pub use gate::{ClosedGate, Gate, GateGuard};
 pub use group_commit::{Gathering, Gathers, GroupCommit};
+pub use in_order::{BrokenOff, InOrder};
 pub use memory::spinning;
 #[cfg(any(loom, shuttle))]
 pub use model_half::*;

@@ -146,7 +146,7 @@ pub use nids::Nids;
 pub use node::{Node, NodeRead, NodeWrite};
 pub use nodes::{NewNode, Nodes};
 pub use op::{Alone, Op, ReadOp};
-pub use options::{FsyncMode, VolumeOptions};
+pub use options::{FsyncMode, SyncWriters, VolumeOptions};
 pub use orphans::OrphanRoom;
 pub use recovery::{ChainNode, Recovery};
 pub use slots::Slots;

@@ -119,7 +119,11 @@ impl Volume {
             orphans: Orphans::new(most_orphans(&geometry), &pack.orphans)?,
             moves: crate::moves::Moves::new(),
             unflushed_moves: crate::unflushed_moves::UnflushedMoves::new(),
-            roll_forward: RollForward::new(checkpoint, options.fsync),
+            roll_forward: RollForward::new(
+                checkpoint,
+                options.fsync,
+                options.sync_writers.is_each(&*device, zones.is_some()),
+            ),
             attached_journal: AttachedJournal::default(),
             stopped: OnceLock::new(),
             clock: Clock::new(checkpoint.elapsed_time),

@@ -13,6 +13,7 @@ use f2fs_segment::{NodeLog, Run};
 
 use crate::blocks::WriteBatch;
 use crate::node_page::NodePage;
+use crate::roll_forward::chain::Links;
 use crate::{Volume, VolumeError};
 
 pub(crate) fn is_indirect_offset(offset: u32) -> bool {
@@ -36,6 +37,7 @@ pub(crate) struct NodeLogs<'a>(pub(crate) &'a Volume);
 
 impl NodeLogs<'_> {
     /// Gives a node a block of its log, with these marks, and hands it to the batch. `block` is that of `page`, locked.
+    /// `links`: of a sync that writes beside others.
     pub(crate) fn write(
         self,
         page: &NodePage,
@@ -43,12 +45,18 @@ impl NodeLogs<'_> {
         version: u64,
         marks: u32,
         batch: &mut WriteBatch<'_>,
+        links: Option<&mut Links<'_>>,
     ) -> Result<(), VolumeError> {
         let now = self.0.clock.now();
         let log = node_log(block);
         let version_of_nid = self.0.nat.get(page.nid)?.version;
         let summary = Summary::new(page.nid, version_of_nid, 0);
-        let (addr, next) = self.0.segments.manager()?.allocate_node(log, summary, now)?;
+        let segments = self.0.segments.manager()?;
+        let allocate = || Ok(segments.allocate_node(log, summary, now)?);
+        let (addr, next) = match links {
+            Some(links) => links.take(allocate)?,
+            None => allocate()?,
+        };
         self.seal(block, version, next, marks);
         batch.push(addr, block.as_block())?;
         let old = self.0.nat.bind(page.nid, page.ino, addr)?;

@@ -17,8 +17,8 @@ use core::fmt;
 
 use f2fs_format::Nid;
 use f2fs_format::node::NodeBlock;
-use f2fs_sync::RwLock;
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use f2fs_sync::{Mutex, RwLock};
 
 /// Neither a sync nor the next checkpoint has to write a page in this state, unless it is journaled.
 pub(crate) const CLEAN: u32 = 0;
@@ -54,6 +54,8 @@ pub(crate) struct NodePage {
     pub(crate) removed: AtomicBool,
     /// Writes whose blocks its slots name and the device may not have yet (`flight/joined.rs`).
     pub(crate) awaits: AtomicU32,
+    /// Held while this inode's file is synced, where others are at the same time.
+    pub(crate) syncing: Mutex<()>,
     /// Second chance for the eviction.
     pub(crate) used: AtomicBool,
     _not_small: [u64; NOT_SMALL],
@@ -82,6 +84,7 @@ impl NodePage {
             left_inline: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             awaits: AtomicU32::new(0),
+            syncing: Mutex::new(()),
             used: AtomicBool::new(true),
             _not_small: [0; NOT_SMALL],
         }

@@ -2,6 +2,7 @@
 
 use core::num::NonZeroUsize;
 
+use f2fs_device::BlockDevice;
 use f2fs_sync::PerCore;
 
 use crate::Allocation;
@@ -39,6 +40,8 @@ pub struct VolumeOptions {
     pub newest_only: bool,
     /// The promise of a sync of a file.
     pub fsync: FsyncMode,
+    /// Who writes the nodes of syncs.
+    pub sync_writers: SyncWriters,
     /// Whether segments that a checkpoint frees are discarded, if the device can. If the device is an image file,
     /// discarding punches holes: the next write there has to allocate space again, and the sync after it waits for the
     /// file system below to record that.
@@ -63,6 +66,33 @@ pub enum FsyncMode {
     Strict,
 }
 
+/// Who writes the nodes of syncs into the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum SyncWriters {
+    /// [`Each`](Self::Each) where a transfer is a copy that the calling thread makes, and a flush waits for nothing
+    /// ([`BlockDevice::is_immediate`], [`BlockDevice::flushes_at_once`]), and [`Groups`](Self::Groups) elsewhere.
+    #[default]
+    ByDevice,
+    /// Syncs form groups: one thread writes the nodes of all who wait in few requests, and flushes the device once.
+    Groups,
+    /// Each sync writes its own nodes beside the others, and flushes the device. On zones, which are written in order, syncs form
+    /// groups all the same.
+    Each,
+}
+
+impl SyncWriters {
+    /// Whether each sync writes its own nodes on this device.
+    pub(crate) fn is_each(self, device: &dyn BlockDevice, zoned: bool) -> bool {
+        let wanted = match self {
+            SyncWriters::ByDevice => device.is_immediate() && device.flushes_at_once(),
+            SyncWriters::Groups => false,
+            SyncWriters::Each => true,
+        };
+        wanted && !zoned
+    }
+}
+
 impl Default for VolumeOptions {
     fn default() -> Self {
         VolumeOptions {
@@ -74,6 +104,7 @@ impl Default for VolumeOptions {
             recovery: true,
             newest_only: false,
             fsync: FsyncMode::default(),
+            sync_writers: SyncWriters::default(),
             discard: true,
             write_behind: 0,
             allocation: Allocation::default(),
@@ -143,6 +174,13 @@ impl VolumeOptions {
         self
     }
 
+    /// Who writes the nodes of syncs.
+    #[must_use]
+    pub fn sync_writers(mut self, writers: SyncWriters) -> Self {
+        self.sync_writers = writers;
+        self
+    }
+
     /// Whether segments that a checkpoint frees are discarded (the kernel's `discard` and `nodiscard`).
     #[must_use]
     pub fn discard(mut self, yes: bool) -> Self {
@@ -198,6 +236,15 @@ mod tests {
     use crate::CostModel;
 
     #[test]
+    fn each_sync_writes_its_own_nodes_where_that_is_a_copy() {
+        use SyncWriters::{ByDevice, Each, Groups};
+        let memory = f2fs_device::MemoryDevice::new(1);
+        let waits = f2fs_device_test::FaultDevice::new(f2fs_sync::PlainArc::new(f2fs_device::MemoryDevice::new(1)));
+        assert!(ByDevice.is_each(&memory, false) && !ByDevice.is_each(&waits, false) && Each.is_each(&waits, false));
+        assert!(!Groups.is_each(&memory, false) && !ByDevice.is_each(&memory, true) && !Each.is_each(&memory, true));
+    }
+
+    #[test]
     fn each_option_is_what_it_was_set_to() {
         let four = NonZeroUsize::MIN.saturating_add(3);
         let options = VolumeOptions::new()
@@ -208,6 +255,7 @@ mod tests {
             .recovery(false)
             .newest_only(true)
             .fsync(FsyncMode::Strict)
+            .sync_writers(SyncWriters::Each)
             .discard(false)
             .write_behind(7)
             .allocation(Allocation::partial(CostModel::nvme()))
@@ -216,6 +264,7 @@ mod tests {
         assert!(options.read_only && !options.recovery && options.newest_only && !options.discard);
         assert_eq!((options.node_cache, options.dirty_nodes, options.nodes_left_to_freeze), (four, 5, 6));
         assert_eq!((options.fsync, options.write_behind), (FsyncMode::Strict, 7));
+        assert_eq!(options.sync_writers, SyncWriters::Each);
         assert_eq!((options.allocation.name(), options.lanes, options.threads), ("partial", 8, 9));
         let plain = VolumeOptions::new();
         assert!(!plain.read_only && plain.recovery && !plain.newest_only && plain.discard && plain.write_behind == 0);

@@ -3,8 +3,10 @@
 //!
 //! # Locking
 //!
-//! `syncs` is a group commit: one thread writes for all who wait. The flags are atomic. See [`Room`] for its counts.
+//! `syncs` is a group commit: one thread writes for all who wait. Where syncs write side by side, [`Chain`] has their order. The
+//! flags are atomic. See [`Room`] for its counts.
 
+pub(crate) mod chain;
 pub(crate) mod room;
 
 use f2fs_format::checkpoint::Checkpoint;
@@ -13,6 +15,7 @@ use f2fs_sync::atomic::{AtomicBool, Ordering};
 
 use crate::synced::{SyncRequest, Synced};
 use crate::{FsyncMode, VolumeError};
+use chain::Chain;
 use room::Room;
 
 /// The chain behind the last checkpoint, as far as it is known.
@@ -24,17 +27,20 @@ pub(crate) struct RollForward {
     pub(crate) opened: AtomicBool,
     pub(crate) room: Room,
     pub(crate) mode: FsyncMode,
+    /// The order in which syncs write side by side; `None`: they form groups.
+    pub(crate) chain: Option<Chain>,
     /// The threads that wait for the warm-node log.
     pub(crate) syncs: GroupCommit<SyncRequest, Result<Synced, VolumeError>>,
 }
 
 impl RollForward {
-    pub(crate) fn new(checkpoint: &Checkpoint, mode: FsyncMode) -> RollForward {
+    pub(crate) fn new(checkpoint: &Checkpoint, mode: FsyncMode, side_by_side: bool) -> RollForward {
         RollForward {
             recovering: AtomicBool::new(false),
             opened: AtomicBool::new(true),
             room: Room::new(checkpoint.valid_blocks, checkpoint.valid_nodes.into()),
             mode,
+            chain: side_by_side.then(Chain::new),
             syncs: GroupCommit::new(),
         }
     }

@@ -7,37 +7,37 @@
 //!
 //! # Locking
 //!
-//! `order` is held for writing while slots of moved blocks change, and node pages are locked in it. A sync holds it for
-//! reading from the flush on until its nodes are written. With a journal syncs hold nothing: there each step flushes for
+//! `order` is closed while slots of moved blocks change, and node pages are locked in it. A sync is inside from the flush
+//! on until its nodes are written: syncs of different processors write no common line for it. With a journal syncs hold nothing: there each step flushes for
 //! itself. A journal is attached before its first sync waits for a checkpoint, so steps that began without one are over by then.
 
 use f2fs_device::{BlockDevice, DeviceError};
 use f2fs_sync::atomic::{AtomicBool, Ordering::Relaxed};
-use f2fs_sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, protocol_value};
+use f2fs_sync::{ClosedGate, Gate, GateGuard, protocol_value};
 
 /// Whether there are any.
 #[derive(Debug)]
 pub(crate) struct UnflushedMoves {
-    order: RwLock<()>,
-    /// Set by who holds `order` for writing, cleared by who holds it for reading, or has closed the gate.
+    order: Gate,
+    /// Set by who has closed `order`, cleared by who is inside of it, or has closed the volume's gate.
     some: AtomicBool,
 }
 
 impl UnflushedMoves {
     pub(crate) fn new() -> UnflushedMoves {
-        UnflushedMoves { order: RwLock::new(()), some: AtomicBool::new(false) }
+        UnflushedMoves { order: Gate::new(), some: AtomicBool::new(false) }
     }
 
     /// Slots may name blocks that were written and not flushed, until this is dropped.
-    pub(crate) fn land(&self) -> RwLockWriteGuard<'_, ()> {
-        let order = self.order.write();
+    pub(crate) fn land(&self) -> ClosedGate<'_> {
+        let order = self.order.close();
         self.some.store(true, Relaxed);
         order
     }
 
     /// Nodes may be synced until this is dropped: all blocks that they name are durable if they were moved.
-    pub(crate) fn sync(&self, device: &dyn BlockDevice) -> Result<Option<RwLockReadGuard<'_, ()>>, DeviceError> {
-        let order = self.order.read();
+    pub(crate) fn sync(&self, device: &dyn BlockDevice) -> Result<Option<GateGuard<'_>>, DeviceError> {
+        let order = self.order.enter();
         if self.some.load(Relaxed) {
             flush(device)?;
             self.some.store(false, Relaxed);

@@ -5,8 +5,8 @@ use f2fs_check::{CheckOptions, check};
 use f2fs_device::MemoryDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_sync::{Arc, thread};
-use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::{FormatOptions, format};
+use f2fs_volume::{SyncWriters, VolumeOptions};
 
 pub(crate) const BLOCK: usize = 4096;
 
@@ -29,6 +29,12 @@ pub(crate) fn options() -> Options {
 /// Options with which checkpoints write all that is dirty before they keep operations out.
 pub(crate) fn ahead() -> Options {
     options().volume(VolumeOptions::new().lanes(1).nodes_left_to_freeze(0))
+}
+
+/// The same, and each sync writes its own nodes.
+pub(crate) fn each() -> Options {
+    let volume = VolumeOptions::new().lanes(1).nodes_left_to_freeze(0).sync_writers(SyncWriters::Each);
+    options().volume(volume)
 }
 
 pub(crate) fn read(fs: &FileSystem, path: &str) -> Vec<u8> {

@@ -99,7 +99,7 @@ impl<'a> Checkpoints<'a> {
         for indirect in [false, true] {
             for page in pages.iter().filter(|page| is_indirect(page) == indirect) {
                 let mut block = page.block.write();
-                NodeLogs(self.0).write(page, &mut block, version, 0, &mut batch)?;
+                NodeLogs(self.0).write(page, &mut block, version, 0, &mut batch, None)?;
             }
         }
         Ok((batch, taken))

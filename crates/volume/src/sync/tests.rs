@@ -9,7 +9,8 @@ mod to_journal;
 use f2fs_device::{AlignedBuf, MemoryDevice};
 use f2fs_device_test::{FaultDevice, RecordingDevice};
 use f2fs_format::inode::mode;
-use f2fs_format::{BLOCK_BYTES, LogType, Nid};
+use f2fs_format::node::XATTR_NODE_OFFSET;
+use f2fs_format::{BLOCK_BYTES, BLOCK_SIZE, LogType, Nid};
 use f2fs_journal::{Create, DeviceMedium, Journal, SharedMedium, Uuid};
 use f2fs_sync::PlainArc;
 

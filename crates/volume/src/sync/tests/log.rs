@@ -5,7 +5,8 @@ use f2fs_device_test::FaultRule;
 use f2fs_format::BlockAddr;
 
 use super::*;
-use crate::tree;
+use crate::node_log::is_indirect_offset;
+use crate::{SyncWriters, tree};
 
 /// The chain that a power cut leaves: of each node the inode, the offset, and the marks.
 fn chain(bench: &Bench) -> Vec<(Nid, u32, bool, bool)> {
@@ -13,9 +14,22 @@ fn chain(bench: &Bench) -> Vec<(Nid, u32, bool, bool)> {
     nodes.into_iter().map(|node| (node.ino, node.offset, node.fsync, node.dentry)).collect()
 }
 
+/// Syncs form groups, or each writes its own nodes.
+const WRITERS: [SyncWriters; 2] = [SyncWriters::Groups, SyncWriters::Each];
+
+fn bench_with(writers: SyncWriters) -> Bench {
+    let bench = Bench::open(&VolumeOptions::new().sync_writers(writers), None, 0);
+    assert_eq!(bench.volume.roll_forward.chain.is_some(), writers == SyncWriters::Each);
+    bench
+}
+
 #[test]
 fn a_sync_leaves_a_chain_with_the_inode_at_its_end() {
-    let bench = Bench::new();
+    WRITERS.into_iter().for_each(chain_of_a_sync);
+}
+
+fn chain_of_a_sync(writers: SyncWriters) {
+    let bench = bench_with(writers);
     let file = bench.file();
     bench.write(&file, 0, 1, 1);
     // Two direct nodes, the second one behind an indirect node, and one that is gone.
@@ -116,7 +130,10 @@ fn write_durably(bench: &Bench, file: &Node, next: Next) -> (Result<Synced, Volu
 }
 
 fn with_block() -> (Bench, Node) {
-    let bench = Bench::new();
+    with_block_in(Bench::new())
+}
+
+fn with_block_in(bench: Bench) -> (Bench, Node) {
     let file = bench.file();
     bench.write(&file, 1, 1, 1);
     bench.change(&file, |raw| raw.i_size = (2 * 4096_u64).into());
@@ -126,8 +143,9 @@ fn with_block() -> (Bench, Node) {
 
 #[test]
 fn a_write_and_its_sync_are_durable_together() {
-    for next in [Next::Sync, Next::Other] {
-        let (bench, file) = with_block();
+    let both = [Next::Sync, Next::Other];
+    for (writers, next) in WRITERS.iter().flat_map(|writers| both.map(|next| (*writers, next))) {
+        let (bench, file) = with_block_in(bench_with(writers));
         let flushes = bench.flushes();
         let (synced, named) = write_durably(&bench, &file, next);
         assert!(matches!(synced, Ok(Synced::Logged)));
@@ -162,13 +180,15 @@ fn a_durable_write_that_needs_a_checkpoint_is_an_ordinary_one() {
 #[test]
 fn a_sync_that_failed_leaves_nothing_to_roll_forward() {
     // The data; the nodes; their flush.
-    for (next, operation, after) in [
+    let faults = [
         (Next::Other, Operation::Write, 0),
         (Next::Sync, Operation::Write, 0),
         (Next::Other, Operation::Write, 1),
         (Next::Other, Operation::Flush, 0),
-    ] {
-        let (bench, file) = with_block();
+    ];
+    for (writers, (next, operation, after)) in WRITERS.iter().flat_map(|writers| faults.map(|fault| (*writers, fault)))
+    {
+        let (bench, file) = with_block_in(bench_with(writers));
         let before = bench.volume.stat();
         let first = bench.volume.segments.next_block(LogType::WarmNode).0;
         bench.device.arm(FaultRule::on([operation]).after(after));
