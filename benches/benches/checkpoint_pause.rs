@@ -11,6 +11,9 @@
 //! alone, a checkpoint is written beside them. Each operation's time goes into a histogram: *during* if it overlapped
 //! the checkpoint, else *alone*.
 //!
+//! Each round is a process of its own: in one that had a round before, the threads alone find memory that was given back, and those
+//! beside the checkpoint take theirs from the system, page by page.
+//!
 //! The volume is on a device in memory, or with `--dir` in a file there. The longest wait is that of one operation in
 //! one round; a busy machine adds times for which the thread was not run, so the longest wait *alone* stands beside it.
 //! *pause* is how long the checkpoint kept operations out, by its own report; *ratio* is operations a second during by
@@ -21,6 +24,7 @@
 use std::error::Error;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -65,9 +69,15 @@ struct Args {
     /// A directory for the volume's file, in place of memory.
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// This process is that of one round: its number.
+    #[arg(long, hide = true)]
+    round: Option<usize>,
     #[command(flatten)]
     by_cargo: ByCargo,
 }
+
+/// What a line for the table of all rounds begins with, where a round tells it.
+const FOR_CSV: &str = "csv ";
 
 /// The operations of a step.
 const OPERATIONS: [&str; 4] = ["create", "look up", "overwrite", "remove"];
@@ -104,6 +114,9 @@ struct Round {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
+    if let Some(round) = args.round {
+        return run_round(&args, round);
+    }
     println!("{}", machine());
     let mut csv = Csv::create(
         "checkpoint_pause",
@@ -124,43 +137,70 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     for &inodes in &args.inodes {
         for round in 0..args.rounds.get() {
-            let measured = measure(&args, inodes)?;
-            let [alone, during] = measured.rates;
-            for (name, phase) in ["alone", "during"].into_iter().zip(&measured.phases) {
-                let at = |percent: f64| phase.waits.percentile(percent).as_micros();
-                csv.line(&format!(
-                    "{inodes},{round},{},{:.1},{},{alone:.0},{during:.0},{name},{},{},{},{},{},{},{}",
-                    measured.nodes,
-                    measured.checkpoint.as_secs_f64() * 1e3,
-                    measured.pause.as_micros(),
-                    phase.waits.len(),
-                    phase.cpu.as_micros(),
-                    at(50.0),
-                    at(99.0),
-                    at(99.9),
-                    at(99.99),
-                    phase.waits.longest().as_micros()
-                ))?;
+            for line in in_process(&args, inodes, round)?.lines() {
+                match line.strip_prefix(FOR_CSV) {
+                    Some(line) => csv.line(line)?,
+                    None => println!("{line}"),
+                }
             }
-            let [before, beside] = &measured.phases;
-            let cost = |phase: &Phase| phase.cpu.as_secs_f64() / phase.waits.len().max(1) as f64;
-            println!(
-                "{inodes:>8} {:>8} {:>13.1} {:>8} {alone:>11.0} {during:>11.0} {:>6.2} {:>6.2} {:>12} {:>12} {:>8} {:>12} {:>10}  {}",
-                measured.nodes,
-                measured.checkpoint.as_secs_f64() * 1e3,
-                measured.pause.as_micros(),
-                during / alone,
-                cost(before) / cost(beside),
-                before.waits.percentile(99.9).as_micros(),
-                before.waits.longest().as_micros(),
-                beside.waits.percentile(50.0).as_micros(),
-                beside.waits.percentile(99.9).as_micros(),
-                beside.waits.longest().as_micros(),
-                measured.longest,
-            );
         }
     }
     println!("every round: {}", csv.path().display());
+    Ok(())
+}
+
+/// What a process prints that measures one round.
+fn in_process(args: &Args, inodes: u64, round: usize) -> Result<String, Box<dyn Error>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["--inodes", &inodes.to_string(), "--round", &round.to_string()]);
+    command.args(["--threads", &args.threads.to_string(), "--seconds", &args.seconds.as_secs_f64().to_string()]);
+    if let Some(dir) = &args.dir {
+        command.arg("--dir").arg(dir);
+    }
+    let output = command.stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(format!("the round ended with {}", output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Measures one round, and prints it.
+fn run_round(args: &Args, round: usize) -> Result<(), Box<dyn Error>> {
+    let inodes = args.inodes[0];
+    let measured = measure(args, inodes)?;
+    let [alone, during] = measured.rates;
+    for (name, phase) in ["alone", "during"].into_iter().zip(&measured.phases) {
+        let at = |percent: f64| phase.waits.percentile(percent).as_micros();
+        println!(
+            "{FOR_CSV}{inodes},{round},{},{:.1},{},{alone:.0},{during:.0},{name},{},{},{},{},{},{},{}",
+            measured.nodes,
+            measured.checkpoint.as_secs_f64() * 1e3,
+            measured.pause.as_micros(),
+            phase.waits.len(),
+            phase.cpu.as_micros(),
+            at(50.0),
+            at(99.0),
+            at(99.9),
+            at(99.99),
+            phase.waits.longest().as_micros()
+        );
+    }
+    let [before, beside] = &measured.phases;
+    let cost = |phase: &Phase| phase.cpu.as_secs_f64() / phase.waits.len().max(1) as f64;
+    println!(
+        "{inodes:>8} {:>8} {:>13.1} {:>8} {alone:>11.0} {during:>11.0} {:>6.2} {:>6.2} {:>12} {:>12} {:>8} {:>12} {:>10}  {}",
+        measured.nodes,
+        measured.checkpoint.as_secs_f64() * 1e3,
+        measured.pause.as_micros(),
+        during / alone,
+        cost(before) / cost(beside),
+        before.waits.percentile(99.9).as_micros(),
+        before.waits.longest().as_micros(),
+        beside.waits.percentile(50.0).as_micros(),
+        beside.waits.percentile(99.9).as_micros(),
+        beside.waits.longest().as_micros(),
+        measured.longest,
+    );
     Ok(())
 }
 

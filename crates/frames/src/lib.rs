@@ -21,8 +21,7 @@
 //!
 //! # Locking
 //!
-//! A list for each processor, and one that all share, a lock each. The shared one is taken under one of a processor. A
-//! chunk is made with none held.
+//! Those of [`Spares`]. A chunk is made with no lock held.
 
 mod chunk;
 mod freed;
@@ -30,7 +29,7 @@ mod huge;
 
 use core::fmt;
 
-use f2fs_sync::{Mutex, PerCore, PlainArc, processors};
+use f2fs_sync::{PlainArc, Spares, processors};
 
 pub use chunk::{FRAME, Frame};
 pub use freed::give_back_freed;
@@ -45,16 +44,14 @@ const BATCH: u64 = 32;
 
 /// The frames of one cache.
 pub struct Frames {
-    here: PerCore<Mutex<Vec<Frame>>>,
-    shared: Mutex<Vec<Frame>>,
+    unused: Spares<Frame>,
     /// Frames of a chunk.
     chunk: usize,
-    batch: usize,
 }
 
 impl fmt::Debug for Frames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Frames").field("chunk", &self.chunk).field("batch", &self.batch).finish_non_exhaustive()
+        f.debug_struct("Frames").field("chunk", &self.chunk).field("unused", &self.unused).finish()
     }
 }
 
@@ -65,12 +62,8 @@ impl Frames {
     #[must_use]
     pub fn new(pages: u64) -> Frames {
         let lists = (processors() as u64).next_power_of_two();
-        Frames {
-            here: PerCore::default(),
-            shared: Mutex::default(),
-            chunk: (pages / 4).clamp(1, CHUNK) as usize,
-            batch: (pages / (8 * lists)).clamp(1, BATCH) as usize,
-        }
+        let batch = (pages / (8 * lists)).clamp(1, BATCH) as usize;
+        Frames { unused: Spares::new(batch), chunk: (pages / 4).clamp(1, CHUNK) as usize }
     }
 
     /// A frame, with whatever is in it.
@@ -80,35 +73,20 @@ impl Frames {
             // Models have no use for the order of frames.
             return Chunk::frames(1).remove(0);
         }
-        {
-            let mut here = self.here.slot().lock();
-            if let Some(frame) = here.pop() {
-                return frame;
-            }
-            let mut shared = self.shared.lock();
-            let left = shared.len().saturating_sub(self.batch);
-            here.extend(shared.drain(left..));
-            if let Some(frame) = here.pop() {
-                return frame;
-            }
+        if let Some(frame) = self.unused.take() {
+            return frame;
         }
         // Several threads may be here: each chunk is used in the end.
         let mut frames = Chunk::frames(self.chunk);
         let frame = frames.swap_remove(0);
-        self.shared.lock().append(&mut frames);
+        self.unused.give_all(frames);
         frame
     }
 
     /// Takes a frame back.
     pub fn give(&self, frame: Frame) {
-        if cfg!(any(loom, shuttle)) {
-            return;
-        }
-        let mut here = self.here.slot().lock();
-        here.push(frame);
-        if here.len() > 2 * self.batch {
-            let left = here.len() - self.batch;
-            self.shared.lock().extend(here.drain(left..));
+        if !cfg!(any(loom, shuttle)) {
+            self.unused.give(frame);
         }
     }
 }
@@ -193,7 +171,7 @@ mod tests {
     fn a_small_cache_takes_little() {
         for pages in [0, 1, 3, 16] {
             let frames = Frames::new(pages);
-            assert!(frames.chunk <= 4 && frames.batch <= 2, "{frames:?}");
+            assert!(frames.chunk <= 4, "{frames:?}");
             frames.give(frames.take());
         }
     }

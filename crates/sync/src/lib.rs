@@ -40,6 +40,7 @@
 //! | [`GroupCommit`] | many want one slow thing: one does it for all | the queue's lock |
 //! | [`InOrder`] | work is done side by side, and takes effect in order | the own slot, and the next one's |
 //! | [`Gathering`] | when a group of them begins: the rule alone, for models in virtual time | none |
+//! | [`Spares`] | things that are used again | the processor's list |
 //! | [`Stamp`] | whether what was looked up still holds | none |
 //!
 //! None of them takes a lock of another crate or calls back while it has one of its own, so they are last in every
@@ -97,6 +98,7 @@ mod production;
 #[cfg(all(shuttle, not(loom)))]
 pub mod scenario;
 mod share_out;
+mod spares;
 mod stamp;
 mod striped;
 #[cfg(any(f2fs_counting, f2fs_manycore))]
@@ -117,6 +119,7 @@ pub use per_core::{PerCore, cache_stripes_here, processors, stripe_of, stripes_h
 #[cfg(not(any(loom, shuttle, f2fs_counting, f2fs_manycore)))]
 pub use production::*;
 pub use share_out::share_out;
+pub use spares::Spares;
 pub use stamp::Stamp;
 pub use striped::Striped;
 #[cfg(any(f2fs_counting, f2fs_manycore))]

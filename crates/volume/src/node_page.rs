@@ -90,6 +90,43 @@ impl NodePage {
         }
     }
 
+    /// Begins again as the page of another node, for which `fill` gets a block of zeros.
+    #[cfg(not(any(loom, shuttle)))]
+    pub(crate) fn begin_again(&mut self, fill: impl FnOnce(&mut NodeBlock)) {
+        let NodePage {
+            nid,
+            ino,
+            block,
+            state,
+            listed,
+            listed_at,
+            journaled,
+            born,
+            renamed,
+            unloggable,
+            left_inline,
+            removed,
+            awaits,
+            syncing: _,
+            used,
+            _not_small: _,
+        } = self;
+        let block = block.get_mut();
+        **block = NodeBlock::ZERO;
+        fill(block);
+        (*nid, *ino) = (block.nid(), block.ino());
+        for number in [state, awaits] {
+            number.store(0, Ordering::Relaxed);
+        }
+        for number in [listed_at, born, renamed, unloggable, left_inline] {
+            number.store(0, Ordering::Relaxed);
+        }
+        for mark in [listed, journaled, removed] {
+            mark.store(false, Ordering::Relaxed);
+        }
+        used.store(true, Ordering::Relaxed);
+    }
+
     /// Its present state goes to the journal: a sync has nothing to write before it changes again. Called under its
     /// write lock.
     pub(crate) fn set_journaled(&self) {
@@ -149,6 +186,37 @@ impl fmt::Debug for NodePage {
 #[allow(clippy::unwrap_used)] // a test fails by panicking
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_that_begins_again_is_like_a_new_one() {
+        let fill = |block: &mut NodeBlock| (block.footer.nid, block.footer.ino) = (7.into(), 5.into());
+        let mut page = NodePage::new(NodeBlock::new_box());
+        **page.block.write() = *NodeBlock::read(&[0xff; 4096]);
+        page.set_dirty();
+        for mark in [&page.listed, &page.journaled, &page.removed] {
+            mark.store(true, Ordering::Relaxed);
+        }
+        for number in [&page.listed_at, &page.born, &page.renamed, &page.unloggable, &page.left_inline] {
+            number.store(9, Ordering::Relaxed);
+        }
+        page.awaits.store(1, Ordering::Relaxed);
+        page.used.store(false, Ordering::Relaxed);
+        page.begin_again(fill);
+        let mut block = NodeBlock::new_box();
+        fill(&mut block);
+        let new = NodePage::new(block);
+        let of = |page: &NodePage| {
+            let numbers = [&page.listed_at, &page.born, &page.renamed, &page.unloggable, &page.left_inline];
+            let marks = [&page.listed, &page.journaled, &page.removed, &page.used];
+            (
+                (page.nid, page.ino, page.block.read().as_block().to_vec()),
+                (page.state.load(Ordering::Relaxed), page.awaits.load(Ordering::Relaxed)),
+                numbers.map(|number| number.load(Ordering::Relaxed)),
+                marks.map(|mark| mark.load(Ordering::Relaxed)),
+            )
+        };
+        assert_eq!(of(&page), of(&new));
+    }
 
     #[test]
     fn a_page_is_written_by_syncs_and_checkpoints_that_have_to() {

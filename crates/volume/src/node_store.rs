@@ -9,9 +9,11 @@
 //! A dirty page is never evicted: what bounds their number is the checkpoint ([`NodeStore::dirty`] tells when).
 
 use f2fs_format::Nid;
+use f2fs_format::node::NodeBlock;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{
-    Arc, CachePadded, Mutex, RwLock, cache_stripes_here, protocol_never, protocol_step, protocol_value, stripe_of,
+    Arc, CachePadded, Mutex, RwLock, Spares, cache_stripes_here, protocol_never, protocol_step, protocol_value,
+    stripe_of,
 };
 use rustc_hash::FxHashMap;
 
@@ -54,7 +56,13 @@ pub(crate) struct NodeStore {
     /// The dirty nodes of each inode but its own, by shards of the inode numbers: what a sync of the file looks for. A
     /// node may stand here twice, or be clean again: until the next checkpoint is durable.
     files: Box<[CachePadded<FileNodes>]>,
+    /// Pages that left the cache: memory of the next ones. Those of a checkpoint are many, and all at once the C
+    /// library takes long to free them, with a lock that each operation waits for.
+    spares: Spares<Arc<NodePage>>,
 }
+
+/// Spare pages that go from list to list at a time.
+const SPARES: usize = 32;
 
 type FileNodes = Mutex<NodesByFile>;
 type NodesByFile = FxHashMap<Nid, Vec<Arc<NodePage>>>;
@@ -85,6 +93,7 @@ impl NodeStore {
             ahead: Mutex::new(Vec::new()),
             kept: AtomicU64::new(0),
             files: (0..shards).map(|_| CachePadded::new(Mutex::default())).collect(),
+            spares: Spares::new(SPARES),
         }
     }
 
@@ -102,6 +111,27 @@ impl NodeStore {
             page.used.store(true, Ordering::Relaxed);
         }
         Some(page)
+    }
+
+    /// Adds a page for a new node, which `fill` makes in a block of zeros; `born`: the version of the names.
+    pub(crate) fn insert_new(&self, born: u64, fill: impl FnOnce(&mut NodeBlock)) -> Arc<NodePage> {
+        let page = self.blank(fill);
+        page.born.store(born, Ordering::Relaxed);
+        self.insert_shared(page)
+    }
+
+    /// A page that nobody else has.
+    fn blank(&self, fill: impl FnOnce(&mut NodeBlock)) -> Arc<NodePage> {
+        #[cfg(not(any(loom, shuttle)))]
+        if let Some(mut page) = self.spares.take()
+            && let Some(own) = Arc::get_mut(&mut page)
+        {
+            own.begin_again(fill);
+            return page;
+        }
+        let mut block = NodeBlock::new_box();
+        fill(&mut block);
+        Arc::new(NodePage::new(block))
     }
 
     /// Adds a page that was read or made; returns the one that is in the cache now.
@@ -287,6 +317,14 @@ impl NodeStore {
 
     /// Drops clean pages of shards that are above their capacity.
     pub(crate) fn shrink(&self) {
+        self.take_out();
+        self.spares.drop_all();
+    }
+
+    /// Takes clean pages out of shards that are above their capacity, and keeps their memory for nodes to come. Of what
+    /// was kept the last time, and that nobody took since, half is dropped.
+    pub(crate) fn take_out(&self) {
+        self.spares.drop_beyond(self.spares.len() / 2);
         for shard in &self.shards {
             let mut pages = shard.pages.write();
             let mut evicted = [Vec::new(), Vec::new()];
@@ -298,7 +336,7 @@ impl NodeStore {
             }
             pages.crowded_at = 0;
             drop(pages);
-            drop(evicted);
+            self.spares.give_all(evicted.into_iter().flatten());
         }
     }
 
@@ -313,6 +351,7 @@ impl NodeStore {
             drop(pages);
             drop(evicted);
         }
+        self.spares.drop_all();
     }
 
     /// Pages in the cache.

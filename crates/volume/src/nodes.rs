@@ -178,14 +178,13 @@ impl Nodes<'_> {
         if new.ino.is_none() {
             self.0.space.add_inode();
         }
-        let mut block = NodeBlock::new_box();
-        block.footer.nid = nid.into();
-        block.footer.ino = ino.into();
-        block.footer.set_node_offset(new.offset);
-        block.footer.set_mark(f2fs_format::node::mark::COLD, !new.directory);
-        let page = NodePage::new(block);
-        page.born.store(self.0.names.now(), Ordering::Relaxed);
-        let node = Node { page: self.0.store.insert(page) };
+        let page = self.0.store.insert_new(self.0.names.now(), |block| {
+            block.footer.nid = nid.into();
+            block.footer.ino = ino.into();
+            block.footer.set_node_offset(new.offset);
+            block.footer.set_mark(f2fs_format::node::mark::COLD, !new.directory);
+        });
+        let node = Node { page };
         drop(node.write(op));
         Ok(node)
     }

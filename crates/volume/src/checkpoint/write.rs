@@ -47,7 +47,7 @@ impl Checkpoints<'_> {
         };
         let report = write().inspect_err(|error| self.0.stop(error))?;
         drop(writing);
-        self.0.store.shrink();
+        self.0.store.take_out();
         Ok(report)
     }
 
