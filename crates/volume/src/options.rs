@@ -13,7 +13,8 @@ use crate::Allocation;
 pub struct VolumeOptions {
     /// Nothing is ever written.
     pub read_only: bool,
-    /// Clean nodes (4 KiB each) kept in memory, about.
+    /// Clean nodes (4 KiB each) kept in memory, about. The memory of others that a checkpoint has written is kept for new
+    /// nodes: as much as left the cache with the last checkpoint, and less with each that needs less.
     pub node_cache: NonZeroUsize,
     /// Dirty nodes (4 KiB each) after which a checkpoint is due.
     pub dirty_nodes: u64,

@@ -1,4 +1,7 @@
+use core::ops::Range;
+
 use f2fs_format::node::NodeBlock;
+use rustc_hash::FxHashSet;
 
 use super::*;
 
@@ -100,6 +103,39 @@ fn a_checkpoint_leaves_what_fits() {
     of_one_shard().take(LEAST).for_each(|nid| drop(store.insert(page(nid, 5))));
     (0..3).for_each(|_| store.shrink());
     assert_eq!(store.len(), LEAST);
+}
+
+/// Of the nodes that leave with a checkpoint, new ones get the memory, and half of what is left goes with the next one.
+#[test]
+fn the_memory_of_pages_is_used_again() {
+    let store = NodeStore::new(0);
+    let leaves = |nids: Range<usize>| {
+        let used: Vec<_> =
+            of_one_shard().skip(nids.start).take(nids.len()).map(|nid| store.insert(page(nid, 5))).collect();
+        let places: FxHashSet<*const NodePage> = used.iter().map(Arc::as_ptr).collect();
+        drop(used);
+        store.take_out();
+        places
+    };
+    let places = leaves(0..100);
+    let kept = store.spares.len();
+    assert!(kept >= 100 - LEAST && store.len() <= LEAST, "{kept}");
+    let new = store.insert_new(7, |block| (block.footer.nid, block.footer.ino) = (9999.into(), 9999.into()));
+    assert!(places.contains(&Arc::as_ptr(&new)) && store.spares.len() == kept - 1);
+    assert_eq!((new.nid, new.born.load(Ordering::Relaxed), new.is_unsynced()), (Nid(9999), 7, false));
+    assert!(store.get(Nid(9999)).is_some_and(|found| Arc::ptr_eq(&found, &new)));
+    for _ in 0..3 {
+        let before = store.spares.len();
+        store.take_out();
+        // But for what this processor keeps for itself.
+        assert!(store.spares.len() <= before / 2 + SPARES, "{before}");
+    }
+    for ends in [NodeStore::shrink, NodeStore::drop_unused] {
+        leaves(100..200);
+        assert!(!store.spares.is_empty());
+        ends(&store);
+        assert!(store.spares.is_empty());
+    }
 }
 
 /// Below the limit as well; what is used between stays.
