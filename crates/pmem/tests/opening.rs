@@ -27,6 +27,7 @@ fn a_file_without_dax_works_and_says_that_it_is_slower() {
     let (_dir, path) = image((1 << 20) + 100);
     let device = PmemDevice::open(&path, at_once()).unwrap();
     assert_eq!(device.region().durability(), Durability::Sync);
+    assert!(device.is_immediate() && !device.flushes_at_once(), "a flush waits for the disk");
     let described = &device.info().description;
     assert!(described.starts_with("persistent memory, no DAX: durable at msync, which is slower, /"), "{described}");
     assert_eq!(device.info().blocks, 256);
