@@ -40,6 +40,10 @@ impl BlockDevice for FlushedDevice {
         self.inner.submit(requests)
     }
 
+    fn is_immediate(&self) -> bool {
+        self.inner.is_immediate()
+    }
+
     fn execute(&self, request: Request) -> Completion {
         self.inner.execute(request)
     }

@@ -120,6 +120,14 @@ mod tests {
     }
 
     #[test]
+    fn a_processor_leaves_some_to_the_others() {
+        let spares = Spares::new(4);
+        spares.give_all(0..100);
+        assert!(spares.take().is_some());
+        assert_eq!(spares.shared.lock().len(), 96);
+    }
+
+    #[test]
     fn what_nobody_took_for_long_is_dropped_first() {
         let spares = Spares::new(1);
         spares.give_all(0..10);

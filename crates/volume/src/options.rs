@@ -241,6 +241,9 @@ mod tests {
         use SyncWriters::{ByDevice, Each, Groups};
         let memory = f2fs_device::MemoryDevice::new(1);
         let waits = f2fs_device_test::FaultDevice::new(f2fs_sync::PlainArc::new(f2fs_device::MemoryDevice::new(1)));
+        let flushes =
+            f2fs_device_test::FlushedDevice::new(f2fs_sync::PlainArc::new(f2fs_device::MemoryDevice::new(1)), || {});
+        assert!(flushes.is_immediate() && !ByDevice.is_each(&flushes, false), "its flushes may wait");
         assert!(ByDevice.is_each(&memory, false) && !ByDevice.is_each(&waits, false) && Each.is_each(&waits, false));
         assert!(!Groups.is_each(&memory, false) && !ByDevice.is_each(&memory, true) && !Each.is_each(&memory, true));
     }
