@@ -8,11 +8,13 @@
 //! # Locking
 //!
 //! A list for each processor, and one that all share, a lock each. The shared one is taken under one of a processor.
-//! Nothing is dropped with a lock held.
+//! Nothing is dropped with a lock held. Two hints say without a lock whether anything was given, and whether the shared list
+//! has any: threads that find nothing write no common line.
 
 use std::fmt;
 
-use crate::{Mutex, PerCore};
+use crate::atomic::{AtomicBool, Ordering::Relaxed};
+use crate::{CachePadded, Mutex, PerCore};
 
 /// Things that wait to be used again. As many as were given, unless they are taken or [dropped](Self::drop_all).
 ///
@@ -27,7 +29,22 @@ use crate::{Mutex, PerCore};
 pub struct Spares<T> {
     here: PerCore<Mutex<Vec<T>>>,
     shared: Mutex<Vec<T>>,
+    hints: CachePadded<Hints>,
     batch: usize,
+}
+
+#[derive(Default)]
+struct Hints {
+    /// Something was given since all were dropped.
+    given: AtomicBool,
+    /// The shared list has some. Written with its lock held, where it changes.
+    shared: AtomicBool,
+}
+
+fn hint(hint: &AtomicBool, now: bool) {
+    if hint.load(Relaxed) != now {
+        hint.store(now, Relaxed);
+    }
 }
 
 impl<T> fmt::Debug for Spares<T> {
@@ -40,17 +57,26 @@ impl<T> Spares<T> {
     /// None yet. So many go from list to list at a time: a processor keeps twice as many at most.
     #[must_use]
     pub fn new(batch: usize) -> Spares<T> {
-        Spares { here: PerCore::default(), shared: Mutex::default(), batch: batch.max(1) }
+        Spares {
+            here: PerCore::default(),
+            shared: Mutex::default(),
+            hints: CachePadded::default(),
+            batch: batch.max(1),
+        }
     }
 
     /// One of them, if this processor has one, or all share one.
     #[must_use]
     pub fn take(&self) -> Option<T> {
+        if !self.hints.given.load(Relaxed) {
+            return None;
+        }
         let mut here = self.here.slot().lock();
-        if here.is_empty() {
+        if here.is_empty() && self.hints.shared.load(Relaxed) {
             let mut shared = self.shared.lock();
             let left = shared.len().saturating_sub(self.batch);
             here.extend(shared.drain(left..));
+            hint(&self.hints.shared, !shared.is_empty());
         }
         here.pop()
     }
@@ -59,15 +85,19 @@ impl<T> Spares<T> {
     pub fn give(&self, spare: T) {
         let mut here = self.here.slot().lock();
         here.push(spare);
+        hint(&self.hints.given, true);
         if here.len() > 2 * self.batch {
             let left = here.len() - self.batch;
-            self.shared.lock().extend(here.drain(left..));
+            self.give_all(here.drain(left..));
         }
     }
 
     /// Keeps many.
     pub fn give_all(&self, spares: impl IntoIterator<Item = T>) {
-        self.shared.lock().extend(spares);
+        let mut shared = self.shared.lock();
+        shared.extend(spares);
+        hint(&self.hints.shared, !shared.is_empty());
+        hint(&self.hints.given, true);
     }
 
     /// Drops all but so many of those that all share, which nobody has taken for the longest time.
@@ -82,6 +112,7 @@ impl<T> Spares<T> {
 
     /// Drops all of them.
     pub fn drop_all(&self) {
+        hint(&self.hints.given, false);
         for list in self.here.iter().chain([&self.shared]) {
             let dropped = std::mem::take(&mut *list.lock());
             drop(dropped);

@@ -61,9 +61,7 @@ impl<'a> Source<'a> {
             && self.whole(piece) >= blocks as u64
         {
             let from = (self.next * BLOCK_BYTES - piece.offset) as usize;
-            let mut data = recycler.take_empty(blocks);
-            let (whole, _) = piece.buf[from..from + blocks * BLOCK_SIZE].as_chunks::<BLOCK_SIZE>();
-            whole.iter().for_each(|block| data.push(block));
+            let data = AlignedBuf::from_bytes(&piece.buf[from..from + blocks * BLOCK_SIZE]);
             self.advance(piece, blocks as u64);
             return data;
         }
