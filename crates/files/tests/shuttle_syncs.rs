@@ -6,8 +6,6 @@
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
 //! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
 //! mutant: sync_forgets_those_in_front, killed by: syncs_and_nothing_else
-//! mutant: file_synced_twice_at_a_time, killed by: syncs_side_by_side
-//! mutant: chain_cut_in_front_of_others, killed by: syncs_beside_one_that_fails
 //! mutant: journal_flush_of_data, killed by: syncs_of_four_threads_into_a_journal
 //! mutant: journal_retired_beside_log, killed by: syncs_of_four_threads_whose_journal_is_detached
 //! mutant: journal_names_in_no_order, killed by: names_of_two_threads_into_a_journal

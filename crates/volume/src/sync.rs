@@ -108,7 +108,7 @@ impl Syncs<'_> {
         }
         let request = SyncRequest { inode: inode.page.clone(), flight };
         let answer = if self.0.roll_forward.chain.is_some() {
-            let _alone = protocol_value!("file_synced_twice_at_a_time", Some(inode.page.syncing.lock()), None);
+            let _alone = inode.page.syncing.lock();
             self.write_group(op, &[request]).pop()
         } else {
             self.0.roll_forward.syncs.join(request, |group| self.write_group(op, &group))

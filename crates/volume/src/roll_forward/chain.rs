@@ -76,7 +76,7 @@ impl Links<'_> {
 
     /// Whether nobody was promised anything yet that stands behind the first of these places.
     pub(crate) fn may_be_cut(&self) -> bool {
-        protocol_value!("chain_cut_in_front_of_others", !self.handed_in, true)
+        !self.handed_in
     }
 }
 
