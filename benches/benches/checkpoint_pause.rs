@@ -11,8 +11,8 @@
 //! alone, a checkpoint is written beside them. Each operation's time goes into a histogram: *during* if it overlapped
 //! the checkpoint, else *alone*.
 //!
-//! Each round is a process of its own: in one that had a round before, the threads alone find memory that was given back, and those
-//! beside the checkpoint take theirs from the system, page by page.
+//! Each round is a process of its own: in one that had a round before, the threads alone find memory that was given
+//! back, and those beside the checkpoint take theirs from the system, page by page.
 //!
 //! The volume is on a device in memory, or with `--dir` in a file there. The longest wait is that of one operation in
 //! one round; a busy machine adds times for which the thread was not run, so the longest wait *alone* stands beside it.

@@ -43,6 +43,12 @@ fn cut(device: &RecordingDevice, journal: Option<&Memory>) -> (MemoryDevice, Opt
     (log.image_at(log.events().len(), |_, _| false), journal)
 }
 
+/// Runs a scenario under so many random schedules, and as many with random priorities that change so often.
+fn scheduled(name: &str, schedules: usize, changes: usize, scenario: impl Fn() + Send + Sync + Clone + 'static) {
+    random(name, schedules, scenario.clone());
+    priorities(name, schedules, changes, scenario);
+}
+
 /// What happens beside syncs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
@@ -118,15 +124,13 @@ fn syncs_of_threads(mode: Option<JournalMode>, log: fn() -> Options, beside: Bes
 
 #[test]
 fn syncs_of_four_threads() {
-    random("syncs_of_four_threads", 60, || syncs_of_threads(None, ahead, NOTHING));
-    priorities("syncs_of_four_threads", 60, 4, || syncs_of_threads(None, ahead, NOTHING));
+    scheduled("syncs_of_four_threads", 60, 4, || syncs_of_threads(None, ahead, NOTHING));
 }
 
 /// Checkpoints freeze and are written meanwhile: whichever of them a crash leads to, what was synced is there.
 #[test]
 fn syncs_of_four_threads_beside_checkpoints() {
-    random("syncs_of_four_threads_beside_checkpoints", 60, || syncs_of_threads(None, ahead, Beside::Checkpoints(3)));
-    priorities("syncs_of_four_threads_beside_checkpoints", 60, 4, || {
+    scheduled("syncs_of_four_threads_beside_checkpoints", 60, 4, || {
         syncs_of_threads(None, ahead, Beside::Checkpoints(3))
     });
 }
@@ -134,14 +138,12 @@ fn syncs_of_four_threads_beside_checkpoints() {
 /// Each thread writes its own nodes into the one chain.
 #[test]
 fn syncs_side_by_side() {
-    random("syncs_side_by_side", 60, || syncs_of_threads(None, each, NOTHING));
-    priorities("syncs_side_by_side", 60, 4, || syncs_of_threads(None, each, NOTHING));
+    scheduled("syncs_side_by_side", 60, 4, || syncs_of_threads(None, each, NOTHING));
 }
 
 #[test]
 fn syncs_side_by_side_beside_checkpoints() {
-    random("syncs_side_by_side_beside_checkpoints", 60, || syncs_of_threads(None, each, Beside::Checkpoints(3)));
-    priorities("syncs_side_by_side_beside_checkpoints", 60, 4, || syncs_of_threads(None, each, Beside::Checkpoints(3)));
+    scheduled("syncs_side_by_side_beside_checkpoints", 60, 4, || syncs_of_threads(None, each, Beside::Checkpoints(3)));
 }
 
 /// Threads that do nothing but change their file and sync it are often in the chain at the same time.
@@ -180,8 +182,7 @@ fn syncs_of_old_files() {
 
 #[test]
 fn syncs_and_nothing_else() {
-    random("syncs_and_nothing_else", 100, syncs_of_old_files);
-    priorities("syncs_and_nothing_else", 100, 4, syncs_of_old_files);
+    scheduled("syncs_and_nothing_else", 100, 4, syncs_of_old_files);
 }
 
 /// One write fails, whosoever it is. The syncs that were promised before, or are promised nevertheless, are there.
@@ -217,22 +218,19 @@ fn syncs_of_which_one_fails() {
 
 #[test]
 fn syncs_beside_one_that_fails() {
-    random("syncs_beside_one_that_fails", 300, syncs_of_which_one_fails);
-    priorities("syncs_beside_one_that_fails", 300, 4, syncs_of_which_one_fails);
+    scheduled("syncs_beside_one_that_fails", 300, 4, syncs_of_which_one_fails);
 }
 
 #[test]
 fn syncs_of_four_threads_into_a_journal() {
     let body = || syncs_of_threads(Some(JournalMode::Ordered), ahead, NOTHING);
-    random("syncs_of_four_threads_into_a_journal", 60, body);
-    priorities("syncs_of_four_threads_into_a_journal", 60, 4, body);
+    scheduled("syncs_of_four_threads_into_a_journal", 60, 4, body);
 }
 
 #[test]
 fn syncs_of_four_threads_with_data_into_a_journal() {
     let body = || syncs_of_threads(Some(JournalMode::Journal), ahead, NOTHING);
-    random("syncs_of_four_threads_with_data_into_a_journal", 60, body);
-    priorities("syncs_of_four_threads_with_data_into_a_journal", 60, 4, body);
+    scheduled("syncs_of_four_threads_with_data_into_a_journal", 60, 4, body);
 }
 
 /// Checkpoints freeze meanwhile, and take the space of records back.
@@ -240,8 +238,7 @@ fn syncs_of_four_threads_with_data_into_a_journal() {
 fn syncs_of_four_threads_into_a_journal_beside_checkpoints() {
     for mode in [JournalMode::Ordered, JournalMode::Journal] {
         let body = move || syncs_of_threads(Some(mode), ahead, Beside::Checkpoints(3));
-        random("syncs_of_four_threads_into_a_journal_beside_checkpoints", 40, body);
-        priorities("syncs_of_four_threads_into_a_journal_beside_checkpoints", 40, 4, body);
+        scheduled("syncs_of_four_threads_into_a_journal_beside_checkpoints", 40, 4, body);
     }
 }
 
@@ -249,8 +246,7 @@ fn syncs_of_four_threads_into_a_journal_beside_checkpoints() {
 #[test]
 fn syncs_of_four_threads_whose_journal_is_detached() {
     let body = || syncs_of_threads(Some(JournalMode::Ordered), ahead, Beside::Detached);
-    random("syncs_of_four_threads_whose_journal_is_detached", 40, body);
-    priorities("syncs_of_four_threads_whose_journal_is_detached", 40, 4, body);
+    scheduled("syncs_of_four_threads_whose_journal_is_detached", 40, 4, body);
 }
 
 /// A file is overwritten again and again beside syncs of it: each sync leaves what was there before, or what came
@@ -296,8 +292,7 @@ fn overwrites_beside_syncs_into_a_journal() {
 
 #[test]
 fn overwrites_beside_syncs_with_data() {
-    random("overwrites_beside_syncs_with_data", 150, overwrites_beside_syncs_into_a_journal);
-    priorities("overwrites_beside_syncs_with_data", 150, 3, overwrites_beside_syncs_into_a_journal);
+    scheduled("overwrites_beside_syncs_with_data", 150, 3, overwrites_beside_syncs_into_a_journal);
 }
 
 /// Files that are made and synced, and then moved or removed, beside another thread that does the same: what each
@@ -355,6 +350,5 @@ fn names_into_a_journal() {
 
 #[test]
 fn names_of_two_threads_into_a_journal() {
-    random("names_of_two_threads_into_a_journal", 12, names_into_a_journal);
-    priorities("names_of_two_threads_into_a_journal", 12, 3, names_into_a_journal);
+    scheduled("names_of_two_threads_into_a_journal", 12, 3, names_into_a_journal);
 }

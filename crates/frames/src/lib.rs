@@ -61,9 +61,7 @@ impl Frames {
     /// frame at the same moment.
     #[must_use]
     pub fn new(pages: u64) -> Frames {
-        let lists = (processors() as u64).next_power_of_two();
-        let batch = (pages / (8 * lists)).clamp(1, BATCH) as usize;
-        Frames { unused: Spares::new(batch), chunk: (pages / 4).clamp(1, CHUNK) as usize }
+        Frames { unused: Spares::new(batch_for(pages)), chunk: (pages / 4).clamp(1, CHUNK) as usize }
     }
 
     /// A frame, with whatever is in it.
@@ -89,6 +87,12 @@ impl Frames {
             self.unused.give(frame);
         }
     }
+}
+
+/// Frames of a cache of so many pages that go from list to list at a time.
+fn batch_for(pages: u64) -> usize {
+    let lists = (processors() as u64).next_power_of_two();
+    (pages / (8 * lists)).clamp(1, BATCH) as usize
 }
 
 /// Shared by the frames of a chunk.
@@ -171,7 +175,7 @@ mod tests {
     fn a_small_cache_takes_little() {
         for pages in [0, 1, 3, 16] {
             let frames = Frames::new(pages);
-            assert!(frames.chunk <= 4, "{frames:?}");
+            assert!(frames.chunk <= 4 && batch_for(pages) <= 2, "{frames:?}");
             frames.give(frames.take());
         }
     }

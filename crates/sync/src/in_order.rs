@@ -9,17 +9,17 @@
 //! ```
 //!
 //! Numbers are given out by somebody else, 0, 1, 2, each to one owner; an owner may have several. It does its work, says
-//! that it is [`done`](InOrder::done) with all but its last number, and [finishes](InOrder::finish) that: it waits until the
-//! number has passed. Blocks of a log that are written side by side are an example: what a block says holds when the
+//! that it is [`done`](InOrder::done) with all but its last number, and [finishes](InOrder::finish) that: it waits until
+//! the number has passed. Blocks of a log that are written side by side are an example: what a block says holds when the
 //! block is written, and all blocks in front of it.
 //!
 //! # Rules
 //!
 //! - Whoever is done looks at the number in front. If that has passed, it passes its own, and those behind it that are
 //!   done already: so a thread that the system took off its processor does not hold up those that come behind it.
-//! - Each number has a slot, and numbers a lap apart have the same one. A number of the next lap waits until the former one has
-//!   passed. Nobody may wait for anything between getting a number and being done with it, so the lowest number that has not
-//!   passed is never waited for in vain.
+//! - Each number has a slot, and numbers a lap apart have the same one. A number of the next lap waits until the former
+//!   one has passed. Nobody may wait for anything between getting a number and being done with it, so the lowest number
+//!   that has not passed is never waited for in vain.
 //! - An owner spins on its last slot for a while, and sleeps then. The mutex of a slot is held for a moment, and
 //!   nothing is taken under it.
 //! - A thread that has passed many for others leaves the next one to its owner, if that spins.
@@ -182,7 +182,8 @@ impl InOrder {
         }
     }
 
-    /// Passes a number that is next: false if it is not done, or has passed; or if its owner looks at it and it is `left` to that.
+    /// Passes a number that is next: false if it is not done, or has passed; or if it is `left` to its owner, who looks
+    /// at it.
     fn pass(&self, number: u64, left: bool) -> bool {
         let slot = self.slot(number);
         let mut found = slot.word.load(Acquire);

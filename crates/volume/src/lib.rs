@@ -15,13 +15,14 @@
 //!   a block that a reader looks at is not reused under it.
 //! - **Node pages.** One reader-writer lock each ([`Node`]). The maps that find them are split into 256 shards.
 //! - **Syncs.** Files are synced in groups: one thread writes the nodes of all that wait to the warm-node log, in its
-//!   order, and flushes ([`Syncs::file`]). They hold the gate meanwhile; the leader locks one page at a time.
+//!   order, and flushes ([`Syncs::file`]). They hold the gate meanwhile; the leader locks one page at a time. On a
+//!   device of memory each thread writes its own nodes, beside the others ([`SyncWriters`]).
 //! - **NAT, SIT.** State is owned by its on-disk block (see `f2fs-nat`, `f2fs-segment`).
 //! - **Lines of the whole file system** (counted: `cargo xtask counting --table`). Creating, unlinking, renaming and
 //!   overwriting write none in more than one operation of a hundred: counts of valid blocks, nodes and inodes, of dirty
 //!   dentry blocks and of data written since the checkpoint are per processor, until so little is left that "full" has
-//!   to be exact. A sync writes some every time: the queue of its group, the head of the one warm-node log, and the
-//!   count of nodes that were logged.
+//!   to be exact. A sync writes some every time: the queue of its group, or the next place of the chain and its slot
+//!   there; the head of the one warm-node log; and the count of nodes that were logged.
 //!
 //! - **Cleaning** runs beside operations ([`Cleaning::step`], [`Cleaning::preclean`]): a block's owner is found
 //!   without a lock held over I/O, and its slot is changed under the page's lock only if it still names the old place.

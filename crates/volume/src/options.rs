@@ -77,8 +77,8 @@ pub enum SyncWriters {
     ByDevice,
     /// Syncs form groups: one thread writes the nodes of all who wait in few requests, and flushes the device once.
     Groups,
-    /// Each sync writes its own nodes beside the others, and flushes the device. On zones, which are written in order, syncs form
-    /// groups all the same.
+    /// Each sync writes its own nodes beside the others, and flushes the device. On zones, which are written in order,
+    /// syncs form groups all the same.
     Each,
 }
 

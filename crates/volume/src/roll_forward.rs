@@ -3,8 +3,8 @@
 //!
 //! # Locking
 //!
-//! `syncs` is a group commit: one thread writes for all who wait. Where syncs write side by side, [`Chain`] has their order. The
-//! flags are atomic. See [`Room`] for its counts.
+//! `syncs` is a group commit: one thread writes for all who wait. Where syncs write side by side, [`Chain`] has their
+//! order. The flags are atomic. See [`Room`] for its counts.
 
 pub(crate) mod chain;
 pub(crate) mod room;

@@ -19,12 +19,12 @@
 //!
 //! Syncs form groups ([`GroupCommit`](f2fs_sync::GroupCommit)). One group is written at a time, in the order of the
 //! log. So all earlier nodes of the chain are on the device before a group's flush begins, and a chain has no gap in
-//! front of a node that was promised. The leader of a group locks one page at a time, also pages of the
-//! other threads' files; a thread that waits for the leader holds none.
+//! front of a node that was promised. The leader of a group locks one page at a time, also pages of the other threads'
+//! files; a thread that waits for the leader holds none.
 //!
-//! On a device of memory, whose transfers the calling thread makes by itself, each sync is a group of its own, and they are written side by side
-//! ([`SyncWriters`](crate::SyncWriters), `roll_forward/chain.rs`): each has the lock of its file, and waits for those in front of it in the
-//! chain between its writes and its flush.
+//! On a device of memory each sync is a group of its own, and they are written side by side
+//! ([`SyncWriters`](crate::SyncWriters), `roll_forward/chain.rs`): each has the lock of its file from before it changes
+//! a slot to the end, and waits between its writes and its flush for those in front of it in the chain.
 //!
 //! A sync first waits until a frozen checkpoint is durable (`epoch.rs`). It holds the gate, so no checkpoint freezes in
 //! between.

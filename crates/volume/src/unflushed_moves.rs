@@ -8,8 +8,9 @@
 //! # Locking
 //!
 //! `order` is closed while slots of moved blocks change, and node pages are locked in it. A sync is inside from the flush
-//! on until its nodes are written: syncs of different processors write no common line for it. With a journal syncs hold nothing: there each step flushes for
-//! itself. A journal is attached before its first sync waits for a checkpoint, so steps that began without one are over by then.
+//! on until its nodes are written: syncs of different processors write no common line for it. With a journal syncs hold
+//! nothing: there each step flushes for itself. A journal is attached before its first sync waits for a checkpoint, so
+//! steps that began without one are over by then.
 
 use f2fs_device::{BlockDevice, DeviceError};
 use f2fs_sync::atomic::{AtomicBool, Ordering::Relaxed};

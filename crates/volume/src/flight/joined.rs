@@ -12,6 +12,8 @@
 //! A short request is not sent before: the leader sends it with the others of the group
 //! ([`Next::Sync`](super::Next::Sync)).
 //!
+//! Where each sync writes its own nodes, the writer is the leader of a group of its own, and has the lock of its file.
+//!
 //! A write that waits for its data, and then for the node that names the data, waits twice. Here both are on their way
 //! at once, and one flush follows. A crash can leave no other states than if the two were sent in turn, since no flush
 //! stood between them there either.

@@ -9,13 +9,14 @@
 //! not reached the end of the chain before all places in front of its own are written: roll-forward would stop at a
 //! gap. Its flush comes behind that, and makes what stands in front of it durable as well.
 //!
-//! A sync that fails, or panics, before its nodes are written leaves a gap for good. Those behind it fail as well, and the volume stops.
+//! A sync that fails, or panics, before its nodes are written leaves a gap for good. Those behind it fail as well, and
+//! the volume stops.
 //!
 //! # Locking
 //!
-//! `next` is held while a place is taken; under it the locks of the segment manager are. A sync holds the lock of its file
-//! ([`NodePage::syncing`]) from before it takes a place until its flush is done. It waits for nobody while it has places that are
-//! not written.
+//! `next` is held while a place is taken; under it the locks of the segment manager are. A sync holds the lock of its
+//! file ([`NodePage::syncing`]) from before it takes a place until its flush is done. It waits for nobody while it has
+//! places that are not written.
 //!
 //! [`NodePage::syncing`]: crate::node_page::NodePage::syncing
 

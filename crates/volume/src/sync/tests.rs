@@ -4,6 +4,7 @@
 mod log;
 mod names;
 mod room;
+mod side_by_side;
 mod to_journal;
 
 use f2fs_device::{AlignedBuf, MemoryDevice};

@@ -1,4 +1,4 @@
-//! A group of syncs that goes to the log: all that wait, or one beside others.
+//! A group of syncs that goes to the log: all that wait, or one beside others. `sync.rs` has the rules of locking.
 
 use f2fs_device::BlockDevice;
 use f2fs_format::feature::Features;
@@ -38,7 +38,8 @@ impl Syncs<'_> {
         })
     }
 
-    /// The same, without what follows an error that concerns all of the group. `links`: other syncs are written at the same time.
+    /// The same, without what follows an error that concerns all of the group. `links`: of a sync that is written
+    /// beside others.
     fn try_group(
         self,
         op: &Op<'_>,
