@@ -8,7 +8,7 @@ mod side_by_side;
 mod to_journal;
 
 use f2fs_device::{AlignedBuf, MemoryDevice};
-use f2fs_device_test::{FaultDevice, RecordingDevice};
+use f2fs_device_test::{FaultDevice, HeldDevice, RecordingDevice};
 use f2fs_format::inode::mode;
 use f2fs_format::node::XATTR_NODE_OFFSET;
 use f2fs_format::{BLOCK_BYTES, BLOCK_SIZE, LogType, Nid};
@@ -23,6 +23,7 @@ use crate::{FoundJournal, JournalMode, NewNode, Reason, VolumeOptions};
 /// A volume whose first checkpoint is behind it, perhaps with a journal. Its devices fail on command.
 struct Bench {
     recorded: PlainArc<RecordingDevice>,
+    held: PlainArc<HeldDevice>,
     device: PlainArc<FaultDevice>,
     /// That of the journal, and what is in front of it.
     below: PlainArc<MemoryDevice>,
@@ -45,7 +46,8 @@ impl Bench {
         let device = MemoryDevice::new((128 << 20) >> 12);
         Volume::format(&device, &FormatOptions::default()).unwrap();
         let recorded = PlainArc::new(RecordingDevice::new(device));
-        let device = PlainArc::new(FaultDevice::new(recorded.clone()));
+        let held = PlainArc::new(HeldDevice::new(recorded.clone()));
+        let device = PlainArc::new(FaultDevice::new(held.clone()));
         let volume = Volume::open(device.clone(), &options.clone().lanes(1)).unwrap();
         // Behind the journal's header.
         let below = PlainArc::new(MemoryDevice::new(2 + blocks.max(1)));
@@ -57,7 +59,7 @@ impl Bench {
             volume.journal().attach(found).unwrap();
         }
         volume.checkpoints().write(Reason::Sync).unwrap();
-        Bench { recorded, device, below, journal, volume }
+        Bench { recorded, held, device, below, journal, volume }
     }
 
     fn checkpoint(&self) {

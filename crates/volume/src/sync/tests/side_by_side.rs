@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
+use std::time::Duration;
 
 use f2fs_device::Operation;
 use f2fs_device_test::{Fault, FaultRule};
@@ -45,6 +46,32 @@ fn many_threads_sync_and_all_is_durable() {
     for file in &files {
         let own: Vec<u32> = found.iter().filter(|(ino, _)| *ino == file.nid()).map(|(_, owner)| *owner).collect();
         assert_eq!(own, (1..=ROUNDS).collect::<Vec<_>>());
+    }
+}
+
+/// Also one of the same file, for which nothing is left to write.
+#[test]
+fn a_sync_waits_for_what_stands_in_front_of_it() {
+    for same in [false, true] {
+        let bench = bench();
+        let one = bench.file();
+        let other = if same { one.clone() } else { bench.file() };
+        bench.checkpoint();
+        bench.change(&one, |raw| raw.i_uid = 7.into());
+        bench.change(&other, |raw| raw.i_uid = 7.into());
+        bench.held.hold_next(Operation::Write);
+        thread::scope(|scope| {
+            let first = scope.spawn(|| bench.sync(&one));
+            bench.held.wait_until_held();
+            let second = scope.spawn(|| bench.sync(&other));
+            thread::sleep(Duration::from_millis(50));
+            let early = second.is_finished();
+            bench.held.release();
+            assert!(!early, "the same file: {same}");
+            assert_eq!((first.join().unwrap(), second.join().unwrap()), (Synced::Logged, Synced::Logged));
+        });
+        let found = owners(&bench.cut());
+        assert!(found.contains(&(one.nid(), 7)) && found.contains(&(other.nid(), 7)), "{found:?}");
     }
 }
 
