@@ -142,9 +142,9 @@ mod tests {
         (0..100).for_each(|number| spares.give(number));
         spares.give_all(100..200);
         assert_eq!(spares.len(), 200);
-        // Those of another processor stay where they are if the thread moved.
+        // Those of another processor stay where they are if the thread moved: eight at most, and all others are found.
         let mut taken: Vec<u32> = std::iter::from_fn(|| spares.take()).collect();
-        assert!(taken.len() >= 200 - 8 * spares.here.slots(), "{}", taken.len());
+        assert!(taken.len() + 8 * spares.here.slots() >= 200, "{}", taken.len());
         taken.sort_unstable();
         taken.dedup();
         assert_eq!(taken.len() + spares.len(), 200);

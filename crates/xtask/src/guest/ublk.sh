@@ -11,6 +11,8 @@ gone() {
     return 1
 }
 
+# A command in the background empties its files only when it begins. They are removed before, so that nobody takes what the
+# last one wrote for its own.
 echo "== refusals"
 if f2fs ublk delete 77 2> /tmp/said; then exit 1; fi
 cat /tmp/said
@@ -202,6 +204,7 @@ rm /tmp/recorded /tmp/replayed /tmp/log
 echo "== laboratory: ok"
 
 echo "== stop"
+rm -f /tmp/path /tmp/said
 f2fs ublk add --memory 64M --foreground > /tmp/path 2> /tmp/said &
 server=$!
 for attempt in $(seq 100); do
@@ -228,6 +231,7 @@ echo "== speed"
 at=/sys/kernel/config/nullb/memory
 mkdir $at
 echo 256 > $at/size; echo 4096 > $at/blocksize; echo 1 > $at/memory_backed; echo 1 > $at/power
+rm -f /tmp/path /tmp/said
 f2fs ublk add --memory 256M --queues 2 --depth 32 --foreground > /tmp/path 2> /tmp/said &
 server=$!
 for attempt in $(seq 100); do
